@@ -1,0 +1,1 @@
+//! TOML into types that cannot be wrong.

@@ -1,0 +1,183 @@
+//! What a destination promises about one operation. A `Contract` that exists has been checked by the configuration.
+
+mod key;
+mod matcher;
+
+use std::time::Duration;
+
+pub use key::{Encode, Key, KeyForm, KeyMode, KeyPlace, Window};
+pub use matcher::{JsonIs, StatusSet, TextIs, When};
+
+/// One rung of the ladder that is climbed while an outcome is unknown.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Rung {
+    /// Send the same bytes again under the same key.
+    Resend,
+    /// Ask whether it took effect.
+    Lookup,
+    /// Cancel it by its key.
+    Cancel,
+    /// Hold it for a person. Always the last, written or not.
+    Review,
+}
+
+impl Rung {
+    /// The name in `reconcile` and `then`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Resend => "resend",
+            Self::Lookup => "lookup",
+            Self::Cancel => "cancel",
+            Self::Review => "review",
+        }
+    }
+}
+
+/// The promise.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Contract {
+    /// As named in the configuration.
+    pub name: String,
+    /// How a repeat is recognised; `None` where nothing is promised.
+    pub key: Option<Key>,
+    /// Where the answer names the effect.
+    pub receipt: Receipt,
+    /// First match wins, before the defaults.
+    pub rules: Vec<Rule>,
+    /// What to try, in order, while an outcome is unknown.
+    pub reconcile: Vec<Rung>,
+    /// When and how often to ask, and what an absence is worth.
+    pub lookup: Option<Asking>,
+    /// The same for a cancel by key.
+    pub cancel: Option<Asking>,
+}
+
+/// The timing of a lookup or a cancel.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asking {
+    /// From the last send to the first asking: the destination's index lag.
+    pub first_after: Duration,
+    /// Between one asking and the next; the last one repeats. Never empty.
+    pub repeat: Vec<Duration>,
+    /// What "not there" proves.
+    pub absence: Absence,
+}
+
+/// What "not there" proves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Absence {
+    /// Nothing, ever.
+    Never,
+    /// That nothing happened, if asked later than this after the last send ended.
+    After(Duration),
+}
+
+impl Absence {
+    /// The proof's delay, where there is one.
+    pub const fn after(self) -> Option<Duration> {
+        match self {
+            Self::Never => None,
+            Self::After(delay) => Some(delay),
+        }
+    }
+}
+
+/// Where an answer names the effect.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Receipt {
+    /// The destination's reference for the effect, stored as the action's receipt.
+    pub id: Option<Source>,
+    /// The destination's reference for the request, kept in the attempt's detail.
+    pub request_id: Option<Source>,
+}
+
+/// A place in an answer.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub enum Source {
+    /// A header, name in lower case.
+    Header(String),
+    /// A JSON pointer (RFC 6901) into the body.
+    Json(String),
+}
+
+/// What a matching answer means.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Class {
+    /// It took effect.
+    Applied,
+    /// It had taken effect before; the repeat was recognised.
+    Duplicate,
+    /// Not done; try later.
+    NotApplied,
+    /// Refused for good.
+    Rejected,
+    /// Our credentials are refused.
+    Blocked,
+    /// The first request is still being worked on.
+    InFlight,
+    /// The key is known with other content.
+    KeyConflict,
+    /// It may or may not have taken effect.
+    Unknown,
+}
+
+impl Class {
+    /// Every class, with its name in `class = "…"`.
+    pub const ALL: [(Self, &'static str); 8] = [
+        (Self::Applied, "applied"),
+        (Self::Duplicate, "duplicate"),
+        (Self::NotApplied, "not_applied"),
+        (Self::Rejected, "rejected"),
+        (Self::Blocked, "blocked"),
+        (Self::InFlight, "in_flight"),
+        (Self::KeyConflict, "key_conflict"),
+        (Self::Unknown, "unknown"),
+    ];
+}
+
+/// One rule of a contract.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rule {
+    /// The answers it speaks of.
+    pub when: When,
+    /// What they mean.
+    pub class: Class,
+    /// Replaces the ladder for these answers.
+    pub then: Option<Vec<Rung>>,
+    /// The earliest next step.
+    pub wait: Option<Duration>,
+}
+
+/// How much harm a repeat could do; what the operation's owner declares (R20).
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Effect {
+    /// Changes nothing at the destination.
+    ReadOnly,
+    /// Repeating it leaves the same result.
+    Idempotent,
+    /// The destination recognises a repeat by a key or reference.
+    Keyed,
+    /// A repeat can be undone by another action.
+    Compensatable,
+    /// A repeat does harm and nothing can tell whether it happened.
+    Unreconcilable,
+}
+
+impl Effect {
+    /// Every effect class, with its name in `effect = "…"`.
+    pub const ALL: [(Self, &'static str); 5] = [
+        (Self::ReadOnly, "read_only"),
+        (Self::Idempotent, "idempotent"),
+        (Self::Keyed, "keyed"),
+        (Self::Compensatable, "compensatable"),
+        (Self::Unreconcilable, "unreconcilable"),
+    ];
+
+    /// Whether a repeat is harmless without any key.
+    pub const fn repeats_freely(self) -> bool {
+        match self {
+            Self::ReadOnly | Self::Idempotent => true,
+            Self::Keyed | Self::Compensatable | Self::Unreconcilable => false,
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! What a finding means for the row it was learnt about.
+//!
+//! | evidence | not in doubt | in doubt |
+//! |---|---|---|
+//! | Accepted, Found, Proof | succeeded (held after a cancel by key) | same |
+//! | Mismatch, KeyConflict | unknown, held | same |
+//! | NotSent | pending, given back; elapsed spent → terminal | unknown → ladder, doubt unchanged |
+//! | Deferred | retryable; budget spent → terminal | unknown → ladder, doubt unchanged |
+//! | Blocked | retryable, not counted; elapsed spent → terminal | unknown → ladder, doubt unchanged |
+//! | Rejected | terminal | ladder without resend; terminal only as a replay under unchanged pins in the open window |
+//! | InFlight, NoAnswer, UnknownAnswer | unknown → ladder | same |
+//! | Lapsed | by budgets pending | unknown → ladder (the claim has counted it and set the doubt) |
+//! | Absent, settled | as Inconclusive | changed pins → held; stopped → terminal; else by budgets pending |
+//! | Neutralised, settled | unknown, held | changed pins → held; else terminal `neutralised` |
+//! | Absent or Neutralised too early, Inconclusive | lookup: stopped → terminal, else by budgets pending; cancel: held | ask again |
+//! | Stopped | terminal | ladder without resend |
+//! | Spent, Unsendable | terminal | ladder without resend |
+//! | RungGone | by budgets pending | ladder without resend |
+
+use std::time::Duration;
+
+use super::action::Step;
+use super::contract::{Contract, KeyMode, Rung, Window};
+use super::evidence::{Evidence, Finding};
+use super::ladder::{self, Climb};
+use super::next_step::step_of;
+use super::reason::Reason;
+use super::retry::{self, Dice};
+use super::row::{Doubt, Row};
+use super::terms::Terms;
+use super::time::Timestamp;
+
+/// What `decide` needs from the world.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Moment {
+    /// Database time now, or a little later.
+    pub now: Timestamp,
+    /// For jitter.
+    pub dice: Dice,
+}
+
+/// What becomes of the row.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Transition {
+    /// Where it stands now.
+    pub next: Next,
+    /// Why.
+    pub reason: Option<Reason>,
+    /// The destination's reference.
+    pub receipt: Option<String>,
+    /// Sends that counted, this one included.
+    pub attempts: u32,
+    /// The doubt that remains. `None` in every state but unknown.
+    pub doubt: Option<Doubt>,
+    /// What becomes of the sent times.
+    pub sent: SentTimes,
+    /// The operator's `send_again` was not used up: nothing left.
+    pub override_back: bool,
+}
+
+/// Where a row stands after a decision.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[allow(missing_docs, reason = "the states of core::action::State, with when and what next")]
+pub enum Next {
+    Succeeded,
+    TerminalFailure,
+    Pending {
+        delay: Duration,
+    },
+    RetryableFailure {
+        delay: Duration,
+    },
+    /// Unknown, and this is tried next.
+    Unknown {
+        step: Step,
+        delay: Duration,
+    },
+    /// Unknown, and only a person can decide.
+    Held,
+}
+
+/// What becomes of `first_sent_at` and `last_sent_at`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SentTimes {
+    /// As they are.
+    Keep,
+    /// The send is over: nothing of it can leave any more.
+    Ended,
+    /// Nothing was sent: as before the claim.
+    GivenBack,
+    /// Nothing that was sent is in doubt any more.
+    Cleared,
+}
+
+/// What a finding means.
+pub fn decide(row: &Row, finding: &Finding, terms: &Terms, moment: Moment) -> Transition {
+    let in_doubt = row.doubt.is_some();
+    let row = &after(row, finding, moment);
+    let now = moment.now;
+    let spent = |otherwise| ladder::spent(row, terms, now).map_or(otherwise, Verdict::Fail);
+    let elapsed = |otherwise| ladder::elapsed(row, terms, now).map_or(otherwise, Verdict::Fail);
+    let climb = |resend| Verdict::Climb(ladder::climb(row, terms, now, resend, finding.then.as_deref()));
+    let same_pins = row.sent_under.is(terms.pins);
+    let hold = |reason| Verdict::Hold(reason);
+    let stopped_or = |otherwise| row.stop.map_or(otherwise, |stop| Verdict::Fail(stop.into()));
+
+    let verdict = match (finding.evidence, in_doubt) {
+        (Evidence::Accepted | Evidence::Found | Evidence::Proof, _) if row.cancel_sent => hold(Reason::Contradicted),
+        (Evidence::Accepted | Evidence::Found | Evidence::Proof, _) => Verdict::Succeed,
+        (Evidence::Mismatch, _) => hold(finding.reason.unwrap_or(Reason::Mismatch)),
+        (Evidence::KeyConflict, _) => hold(Reason::KeyConflict),
+
+        (Evidence::NotSent, false) => elapsed(Verdict::Pend),
+        (Evidence::Deferred, false) => spent(Verdict::Retry),
+        (Evidence::Blocked, false) => elapsed(Verdict::Retry),
+        (Evidence::NotSent | Evidence::Deferred | Evidence::Blocked, true) => climb(true),
+
+        (Evidence::Rejected { .. }, false) => Verdict::Fail(Reason::Rejected),
+        (Evidence::Rejected { replayed: true }, true) if same_pins && replay_speaks(row, &terms.contract, now) => {
+            Verdict::Fail(Reason::Rejected)
+        }
+        (Evidence::Rejected { .. }, true) => climb(false),
+
+        (Evidence::InFlight | Evidence::NoAnswer | Evidence::UnknownAnswer, _) => climb(true),
+        (Evidence::Lapsed, true) => climb(true),
+        (Evidence::Lapsed, false) => stopped_or(spent(Verdict::Pend)),
+
+        (Evidence::Absent | Evidence::Neutralised, true) if !same_pins => hold(Reason::PinsChanged),
+        (Evidence::Absent, true) if ladder::is_settled(row, terms.contract.lookup.as_ref()) => {
+            stopped_or(spent(Verdict::Pend))
+        }
+        (Evidence::Neutralised, true) if ladder::is_settled(row, terms.contract.cancel.as_ref()) => {
+            Verdict::Fail(Reason::Neutralised)
+        }
+        (Evidence::Absent | Evidence::Neutralised | Evidence::Inconclusive, true) => ask_again(row, terms, now),
+        (Evidence::Neutralised, false) => hold(Reason::Neutralised),
+        (Evidence::Absent | Evidence::Inconclusive, false) if row.step == Step::Cancel => hold(Reason::Inconclusive),
+        (Evidence::Absent | Evidence::Inconclusive, false) => stopped_or(spent(Verdict::Pend)),
+
+        (Evidence::Stopped(stop), false) => Verdict::Fail(stop.into()),
+        (Evidence::Spent, false) => Verdict::Fail(finding.reason.unwrap_or(Reason::AttemptsExhausted)),
+        (Evidence::Unsendable, false) => Verdict::Fail(Reason::Unsendable),
+        (Evidence::RungGone, false) => spent(Verdict::Pend),
+        (Evidence::Stopped(_) | Evidence::Spent | Evidence::Unsendable | Evidence::RungGone, true) => climb(false),
+    };
+    write_down(verdict, row, finding, terms, moment)
+}
+
+/// A verdict of the table, before times and columns are worked out.
+#[derive(Clone, Copy)]
+enum Verdict {
+    Succeed,
+    Fail(Reason),
+    Pend,
+    Retry,
+    Hold(Reason),
+    Climb(Climb),
+}
+
+/// Whether nothing of a send can have left: the evidence gives the claim's sent times back.
+fn proves_unsent(evidence: Evidence) -> bool {
+    match evidence {
+        Evidence::NotSent | Evidence::Stopped(_) | Evidence::Spent | Evidence::RungGone | Evidence::Unsendable => true,
+        Evidence::Accepted | Evidence::Found | Evidence::Mismatch | Evidence::Deferred | Evidence::Blocked => false,
+        Evidence::Rejected { .. } | Evidence::KeyConflict | Evidence::InFlight | Evidence::NoAnswer => false,
+        Evidence::UnknownAnswer | Evidence::Lapsed | Evidence::Absent | Evidence::Neutralised => false,
+        Evidence::Inconclusive | Evidence::Proof => false,
+    }
+}
+
+/// Whether the budget of attempts counts it.
+fn counts(row: &Row, finding: &Finding) -> bool {
+    let counted = match finding.evidence {
+        Evidence::Accepted | Evidence::Mismatch | Evidence::Rejected { .. } | Evidence::KeyConflict => true,
+        Evidence::NoAnswer | Evidence::UnknownAnswer => true,
+        Evidence::Deferred => finding.retry_after.is_none(),
+        Evidence::Blocked | Evidence::InFlight | Evidence::Found | Evidence::Proof | Evidence::Lapsed => false,
+        Evidence::Absent | Evidence::Neutralised | Evidence::Inconclusive => false,
+        Evidence::NotSent | Evidence::Stopped(_) | Evidence::Spent | Evidence::RungGone | Evidence::Unsendable => false,
+    };
+    row.step == Step::Send && counted
+}
+
+/// The doubt with this evidence in it: a doubtful attempt of its own, a word on an older doubt, or neither.
+fn doubt_after(row: &Row, evidence: Evidence, now: Timestamp) -> Option<Doubt> {
+    let several = || Some(Doubt { since: row.doubt.map_or(now, |d| d.since), attempt: None });
+    match evidence {
+        Evidence::NoAnswer | Evidence::UnknownAnswer => match row.doubt {
+            None => Some(Doubt { since: now, attempt: Some(row.attempt) }),
+            Some(doubt) if doubt.attempt == Some(row.attempt) => Some(doubt),
+            Some(_) => several(),
+        },
+        Evidence::InFlight | Evidence::Mismatch | Evidence::KeyConflict => several(),
+        Evidence::Rejected { .. } if row.doubt.is_some() => several(),
+        Evidence::Rejected { .. } | Evidence::NotSent | Evidence::Deferred | Evidence::Blocked => row.doubt,
+        Evidence::Accepted | Evidence::Found | Evidence::Proof | Evidence::Lapsed => row.doubt,
+        Evidence::Absent | Evidence::Neutralised | Evidence::Inconclusive => row.doubt,
+        Evidence::Stopped(_) | Evidence::Spent | Evidence::RungGone | Evidence::Unsendable => row.doubt,
+    }
+}
+
+/// The row with this evidence counted and its send dated: what the ladder is judged on.
+fn after(row: &Row, finding: &Finding, moment: Moment) -> Row {
+    let mut row = Row {
+        attempts: row.attempts.saturating_add(u32::from(counts(row, finding))),
+        doubt: doubt_after(row, finding.evidence, moment.now),
+        ..row.clone()
+    };
+    if row.step == Step::Send && !proves_unsent(finding.evidence) {
+        row.first_sent_at = Some(row.first_sent_at.map_or(row.claimed_at, |first| first.min(row.claimed_at)));
+        row.last_sent_at = Some(row.last_sent_at.map_or(moment.now, |last| last.max(moment.now)));
+    }
+    row
+}
+
+/// A replayed refusal speaks of the first request only while the key that was sent first is still remembered.
+fn replay_speaks(row: &Row, contract: &Contract, now: Timestamp) -> bool {
+    match (&contract.key, row.first_sent_at) {
+        (Some(key), Some(first)) => match (key.mode, key.window) {
+            (KeyMode::Dedupe | KeyMode::Conflict, Some(Window::For(window))) => {
+                now < first.plus(window).minus(key.margin)
+            }
+            (KeyMode::Dedupe | KeyMode::Conflict, Some(Window::Forever)) => true,
+            (KeyMode::Dedupe | KeyMode::Conflict, None) | (KeyMode::Natural | KeyMode::Receiver, _) => false,
+        },
+        (None, _) | (Some(_), None) => false,
+    }
+}
+
+/// Asks again by the contract's timetable; once the settle time has passed without an answer, a rung behind the
+/// lookup is tried instead, where there is one.
+fn ask_again(row: &Row, terms: &Terms, now: Timestamp) -> Verdict {
+    if ladder::is_overdue(row, terms, now) {
+        return Verdict::Hold(Reason::ReviewAfter);
+    }
+    let (rung, asking) = match row.step {
+        Step::Cancel => (Rung::Cancel, terms.contract.cancel.as_ref()),
+        Step::Send | Step::Lookup | Step::Conclude | Step::Review => (Rung::Lookup, terms.contract.lookup.as_ref()),
+    };
+    let ladder = &terms.contract.reconcile;
+    let behind = ladder.iter().position(|r| *r == rung).map_or(&[][..], |at| &ladder[at + 1..]);
+    if ladder::is_settled(row, asking) {
+        let next = ladder::climb(row, terms, now, true, Some(behind));
+        if next.rung != Rung::Review {
+            return Verdict::Climb(next);
+        }
+    }
+    Verdict::Climb(Climb { rung, because: None })
+}
+
+fn write_down(verdict: Verdict, row: &Row, finding: &Finding, terms: &Terms, moment: Moment) -> Transition {
+    let (next, reason) = match verdict {
+        Verdict::Succeed => (Next::Succeeded, None),
+        Verdict::Fail(reason) => (Next::TerminalFailure, Some(reason)),
+        Verdict::Pend => (Next::Pending { delay: delay(row, finding, terms, moment) }, finding.reason),
+        Verdict::Retry => (Next::RetryableFailure { delay: delay(row, finding, terms, moment) }, finding.reason),
+        Verdict::Hold(reason) => (Next::Held, Some(reason)),
+        Verdict::Climb(Climb { rung, because }) => match step_of(rung) {
+            Some(step) => (
+                Next::Unknown { step, delay: step_delay(step, row, finding, terms, moment) },
+                finding.reason.or(because),
+            ),
+            None => (Next::Held, because.or(finding.reason).or(Some(Reason::NothingPromised))),
+        },
+    };
+    let unsent = proves_unsent(finding.evidence);
+    let (doubt, reason, sent) = match next {
+        Next::Unknown { .. } | Next::Held => (
+            row.doubt.or(Some(Doubt { since: moment.now, attempt: None })),
+            // A stop stays known while the outcome is unknown, also when the revocation is lifted meanwhile.
+            row.stop.map(Reason::from).or(reason),
+            if row.step != Step::Send && !unsent {
+                SentTimes::Keep
+            } else if unsent {
+                SentTimes::GivenBack
+            } else {
+                SentTimes::Ended
+            },
+        ),
+        Next::Pending { .. } | Next::RetryableFailure { .. } => (None, reason, SentTimes::Cleared),
+        Next::Succeeded | Next::TerminalFailure => (
+            None,
+            reason,
+            if unsent {
+                SentTimes::GivenBack
+            } else if row.step == Step::Send {
+                SentTimes::Ended
+            } else {
+                SentTimes::Keep
+            },
+        ),
+    };
+    Transition {
+        next,
+        reason,
+        receipt: finding.receipt.clone(),
+        attempts: row.attempts,
+        doubt,
+        sent,
+        override_back: row.overridden && unsent,
+    }
+}
+
+/// When to send again: our own backoff, or the wait that was asked for where that is longer. What no attempt counts
+/// is paced by the number of claims.
+fn delay(row: &Row, finding: &Finding, terms: &Terms, moment: Moment) -> Duration {
+    let counted = counts(row, finding) || matches!(finding.evidence, Evidence::Absent | Evidence::Lapsed);
+    let tries = if counted { row.attempts } else { row.claims };
+    let own = terms.policy.backoff.delay(tries, moment.dice).max(finding.wait.unwrap_or(Duration::ZERO));
+    match finding.retry_after {
+        Some(asked) => retry::asked_delay(asked, own, terms.policy.retry_after_max, moment.dice),
+        None => own,
+    }
+}
+
+fn step_delay(step: Step, row: &Row, finding: &Finding, terms: &Terms, moment: Moment) -> Duration {
+    let asked_from = row.last_sent_at.unwrap_or(moment.now);
+    match step {
+        Step::Send => {
+            let gap = terms.contract.key.as_ref().map_or(Duration::ZERO, |key| key.min_gap);
+            delay(row, finding, terms, moment).max(gap)
+        }
+        Step::Lookup => asking_delay(terms.contract.lookup.as_ref(), asked_from, finding, terms, moment),
+        Step::Cancel => asking_delay(terms.contract.cancel.as_ref(), asked_from, finding, terms, moment),
+        Step::Conclude | Step::Review => Duration::ZERO,
+    }
+}
+
+fn asking_delay(
+    asking: Option<&super::contract::Asking>,
+    asked_from: Timestamp,
+    finding: &Finding,
+    terms: &Terms,
+    moment: Moment,
+) -> Duration {
+    let own = asking.map_or(terms.policy.backoff.max, |a| ladder::next_asking(a, asked_from, moment.now));
+    finding.retry_after.map_or(own, |asked| retry::asked_delay(asked, own, terms.policy.retry_after_max, moment.dice))
+}

@@ -1,0 +1,165 @@
+//! An external system as the configuration describes it, and an operation on it.
+
+use std::fmt;
+use std::time::Duration;
+
+use sha2::{Digest as _, Sha256};
+
+use super::contract::Key;
+use super::request::{RequestTemplate, Template};
+use super::terms::{Pins, Terms};
+
+/// A value that is sent and never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps a value from being shown.
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value, for the one place that sends it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[secret]")
+    }
+}
+
+/// How a destination knows us.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Auth {
+    /// It doesn't.
+    None,
+    /// `Authorization: Bearer …`
+    Bearer(Secret),
+    /// `Authorization: Basic …`
+    Basic {
+        /// Without a colon.
+        user: String,
+        /// Any text.
+        password: Secret,
+    },
+    /// A header of its own.
+    Header {
+        /// In lower case.
+        name: String,
+        /// The whole value.
+        value: Secret,
+    },
+}
+
+/// An external system.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Target {
+    /// As named in `[destination.…]`.
+    pub name: String,
+    /// `http://` or `https://`, without a trailing slash, query or fragment; may hold placeholders.
+    pub base_url: Template,
+    /// Whose account the credentials are; part of the pins, so that rotating a secret keeps them.
+    pub account: Option<String>,
+    /// How it knows us.
+    pub auth: Auth,
+    /// Name resolution, TCP and TLS together.
+    pub connect_timeout: Duration,
+    /// Requests at once, from this daemon.
+    pub max_in_flight: u32,
+}
+
+/// A kind of effect.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Operation {
+    /// As named in `[operation.…]` and in `outbox.enqueue`.
+    pub name: String,
+    /// What it does, for people.
+    pub meaning: String,
+    /// Who answers for it.
+    pub owner: String,
+    /// The destination's name.
+    pub target: String,
+    /// How its requests are built.
+    pub request: RequestTemplate,
+    /// Policy, contract and pins.
+    pub terms: Terms,
+    /// How much of an answer is read, in bytes.
+    pub response_max_bytes: usize,
+    /// What one attempt costs, and what an action may cost in all; in the owner's currency.
+    pub cost: Option<Cost>,
+}
+
+/// Spend, in the owner's currency.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Cost {
+    /// One attempt.
+    pub attempt: f64,
+    /// One action in all its attempts; `None` = unbounded.
+    pub max: Option<f64>,
+}
+
+// Both are checked at load to be numbers, so equality is total.
+impl Eq for Cost {}
+
+/// What a resend must find unchanged. Every field is length-prefixed, so that no two sets of fields hash alike.
+pub fn pins(target: &Target, request: &RequestTemplate, key: Option<&Key>) -> Pins {
+    let mut hash = Sha256::new();
+    let mut field = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_be_bytes());
+        hash.update(bytes);
+    };
+    field(target.base_url.source().as_bytes());
+    field(target.account.as_deref().unwrap_or_default().as_bytes());
+    field(request.method.as_bytes());
+    field(request.path.source().as_bytes());
+    for (name, value) in request.query.iter().chain(&request.headers) {
+        field(name.as_bytes());
+        field(value.source().as_bytes());
+    }
+    if let Some(key) = key {
+        field(format!("{:?} {:?} {:?}", key.place, key.form, key.encode).as_bytes());
+    }
+    let digest: [u8; 32] = hash.finalize().into();
+    let mut half = [0; 16];
+    half.copy_from_slice(&digest[..16]);
+    Pins(half)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(base_url: &str, account: Option<&str>, token: &str) -> Target {
+        Target {
+            name: "d".into(),
+            base_url: Template::parse(base_url).expect("valid"),
+            account: account.map(Into::into),
+            auth: Auth::Bearer(Secret::new(token)),
+            connect_timeout: Duration::from_secs(3),
+            max_in_flight: 8,
+        }
+    }
+
+    #[test]
+    fn pins_follow_url_and_account_but_not_a_rotated_secret() {
+        let request = RequestTemplate {
+            method: "POST".into(),
+            path: Template::parse("/v1/x").expect("valid"),
+            query: vec![],
+            headers: vec![],
+        };
+        let of = |t: &Target| pins(t, &request, None);
+        let first = of(&target("https://a.example", Some("live"), "one"));
+        assert_eq!(first, of(&target("https://a.example", Some("live"), "two")));
+        assert_ne!(first, of(&target("https://b.example", Some("live"), "one")));
+        assert_ne!(first, of(&target("https://a.example", Some("test"), "one")));
+    }
+
+    #[test]
+    fn debug_shows_no_secret() {
+        assert!(!format!("{:?}", target("https://a.example", None, "hunter2")).contains("hunter2"));
+    }
+}

@@ -1,0 +1,1 @@
+//! The outside. What comes back from it is evidence, never an error.

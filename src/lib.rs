@@ -1,0 +1,6 @@
+//! outboxd.
+pub mod clock;
+pub mod config;
+pub mod core;
+pub mod destination;
+pub mod proving;

@@ -1,0 +1,2 @@
+//! outboxd.
+fn main() {}

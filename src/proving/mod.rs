@@ -1,0 +1,1 @@
+//! Real parts to prove it with: a private PostgreSQL, a destination that misbehaves, the demo.
