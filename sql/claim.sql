@@ -1,0 +1,111 @@
+-- Claims due rows, of all operations at once, each within its own free slots.
+--
+-- $1 text[]    operations
+-- $2 int[]     free slots of each; none is claimed that can't be sent now
+-- $3 bigint[]  lease of each, microseconds: the operation's timeout and the lease margin
+-- $4 text[]    of each, the tenant where the walk starts ('' = the first)
+-- $5 bytea[]   pins of each: what its sends are bound to
+-- $6 boolean[] whether each marks its sends (it can neither resend nor ask)
+-- $7 text      worker
+--
+-- Rows: one per claimed action; for an operation that claimed nothing one with a null action_id. `next_after` goes
+-- into $4 of the next claim.
+-- Index: delivery_due, walked tenant by tenant (one probe each, at most 256), so that no tenant waits for another's
+-- backlog. statement_timestamp() bounds the index scan; clock_timestamp() would be a filter over every later row.
+-- Race won: SKIP LOCKED never waits; what another claim has taken is no longer due when its lock is gone.
+--
+-- A lapsed send is doubt from this moment on: the claim itself counts it, names it, writes its history and turns the
+-- step into `conclude`, so that a crash of this worker cannot lose it.
+with recursive want as materialized (
+  select w.* from unnest($1::text[], $2::int[], $3::bigint[], $4::text[], $5::bytea[], $6::boolean[])
+    as w(operation, free, lease, after, pins, marks)
+  where w.free > 0
+), walk(operation, free, tenant, due_at, looked, found) as (
+  select w.operation, w.free, t.tenant, t.due_at, 1, (t.due_at <= statement_timestamp())::int
+  from want w cross join lateral (
+    select d.tenant, d.due_at from outbox.delivery d
+    where d.operation = w.operation and d.tenant >= w.after and d.due_at is not null and (d.lane is null or d.turn)
+    order by d.operation, d.tenant, d.due_at limit 1) t
+  union all
+  select k.operation, k.free, t.tenant, t.due_at, k.looked + 1, k.found + (t.due_at <= statement_timestamp())::int
+  from walk k cross join lateral (
+    select d.tenant, d.due_at from outbox.delivery d
+    where d.operation = k.operation and d.tenant > k.tenant and d.due_at is not null and (d.lane is null or d.turn)
+    order by d.operation, d.tenant, d.due_at limit 1) t
+  where k.found < k.free and k.looked < 256
+), ends as materialized (
+  select w.operation, w.free, w.lease * interval '1 microsecond' as lease, w.pins, w.marks, max(k.found) as found,
+    case when max(k.found) >= w.free or max(k.looked) >= 256 then max(k.tenant) || E'\x01' else '' end as next_after
+  from want w left join walk k using (operation)
+  group by w.operation, w.free, w.lease, w.pins, w.marks
+), pick as materialized (
+  select p.*, e.lease, e.pins, e.marks
+  from walk k join ends e using (operation) cross join lateral (
+    select d.* from outbox.delivery d
+    where d.operation = k.operation and d.tenant = k.tenant and d.due_at <= statement_timestamp()
+      and d.due_at is not null and (d.lane is null or d.turn)
+    order by d.due_at limit e.free / e.found for update of d skip locked) p
+  where k.due_at <= statement_timestamp()
+  limit 4096 -- a literal bound, for the planner's estimate
+), stops as materialized (
+  select p.*,
+    case
+      when c.action_id is not null then 'cancelled'
+      when a.expires_at <= statement_timestamp() then 'deadline'
+      when exists (
+        select from outbox.revocation r
+        where r.lifted_at is null
+          and (r.tenant is null or r.tenant = a.tenant) and (r.principal is null or r.principal = a.principal)
+          and (r.operation is null or r.operation = a.operation) and (r.authority is null or r.authority = a.authority)
+      ) then 'authority_revoked'
+      -- a stop that was seen while in doubt holds, whatever has been lifted since
+      when p.doubt_since is not null and p.reason in ('cancelled', 'deadline', 'authority_revoked') then p.reason
+    end as stop,
+    a.traceparent, a.params, a.headers, a.content_type, a.body
+  from pick p join outbox.action a using (action_id) left join outbox.cancellation c using (action_id)
+), told as materialized (
+  select s.*,
+    case
+      when s.proof is not null then 'conclude'
+      when s.state = 'dispatching' and s.step = 'send' and (not s.marks or s.marked_at is not null) then 'lapsed'
+      when s.step in ('send', 'conclude') and s.stop is not null and not s.override then 'conclude'
+      else s.step
+    end as now
+  from stops s
+), lapse as (
+  insert into outbox.attempt (attempt_id, action_id, number, kind, fence, worker, started_at, deadline_at, finished_at, evidence, verdict)
+  select t.attempt_id, t.action_id, t.attempts + 1, 'send', t.fence, t.worker, t.updated_at, t.due_at, clock_timestamp(), 'lapsed', 'outcome_unknown'
+  from told t where t.now = 'lapsed'
+  on conflict do nothing
+), claimed as (
+  update outbox.delivery d set
+    state = 'dispatching',
+    step = case t.now when 'lapsed' then 'conclude' else t.now end,
+    fence = d.fence + 1,
+    attempt_id = outbox.uuid_v7(),
+    worker = $7,
+    due_at = statement_timestamp() + t.lease,
+    attempts = d.attempts + (t.now = 'lapsed')::int,
+    doubt_since = case when t.now = 'lapsed' then coalesce(d.doubt_since, clock_timestamp()) else d.doubt_since end,
+    doubt_attempt = case
+      when t.now <> 'lapsed' then d.doubt_attempt
+      when d.doubt_since is null or d.doubt_attempt = d.attempt_id then d.attempt_id end,
+    sent_digest = case
+      when t.now <> 'send' then d.sent_digest
+      when d.doubt_since is null then t.pins
+      when d.override and d.sent_digest is distinct from t.pins then ''::bytea -- equal to no pins
+      else d.sent_digest end,
+    first_sent_at = case when t.now = 'send' and not t.marks then coalesce(d.first_sent_at, statement_timestamp()) else d.first_sent_at end,
+    last_sent_at = case when t.now = 'send' and not t.marks then greatest(d.last_sent_at, statement_timestamp() + t.lease) else d.last_sent_at end,
+    marked_at = case when t.now = 'send' then null else d.marked_at end,
+    override = d.override and t.now <> 'send',
+    updated_at = statement_timestamp()
+  from told t
+  where d.action_id = t.action_id
+  returning d.action_id, d.operation, d.tenant, d.fence, d.attempt_id, d.step, d.attempts, d.budget_from,
+    t.first_sent_at as first_before, t.last_sent_at as last_before, d.doubt_since, d.doubt_attempt, d.proof,
+    d.cancel_sent_at is not null as cancel_sent, t.override and t.now = 'send' as overridden, d.sent_digest, t.stop,
+    t.traceparent, t.params, t.headers, t.content_type, t.body
+)
+select e.operation as wanted, e.next_after, statement_timestamp() as claimed_at, c.*
+from ends e left join claimed c using (operation)

@@ -1,0 +1,62 @@
+-- What a reader may say about an action (R10). Never "failed" while it is unknown.
+
+-- "3 s", "12 min", "5 h", "2 days"
+create function outbox.ago(since timestamptz) returns text language sql stable set search_path = pg_catalog, pg_temp as $$
+  select case when s < 60 then s || ' s' when s < 3600 then s / 60 || ' min' when s < 172800 then s / 3600 || ' h'
+    else s / 86400 || ' days' end
+  from (select greatest(0, floor(extract(epoch from clock_timestamp() - since)))::bigint as s) t $$;
+
+-- "10:31 UTC" today, "2026-11-29 10:31 UTC" otherwise
+create function outbox.utc(moment timestamptz) returns text language sql stable set search_path = pg_catalog, pg_temp as $$
+  select to_char(moment at time zone 'UTC',
+    case when (moment at time zone 'UTC')::date = (clock_timestamp() at time zone 'UTC')::date
+      then 'HH24:MI "UTC"' else 'YYYY-MM-DD HH24:MI "UTC"' end) $$;
+
+-- The state, or what kind of unknown it is.
+create function outbox.label(state text, step text) returns text language sql immutable
+set search_path = pg_catalog, pg_temp as $$
+  select case when state <> 'outcome_unknown' then state
+    when step = 'send' then 'awaiting_resend'
+    when step = 'review' then 'awaiting_review'
+    else 'awaiting_reconciliation' end $$;
+
+-- One sentence that is true. Whatever is in doubt is said to be unknown, also while it is being sent again.
+create function outbox.sentence(
+  state text, step text, doubt_since timestamptz, first_sent_at timestamptz, due_at timestamptz, reason text,
+  closed_at timestamptz, is_cancelled boolean
+) returns text language sql stable set search_path = pg_catalog, outbox, pg_temp as $$
+  select case
+    when doubt_since is not null then format('Outcome unknown since %s; %s.', outbox.utc(doubt_since), case step
+      when 'send' then case when state = 'dispatching' then 'being sent again under the same key'
+        else 'to be sent again under the same key' end
+      when 'lookup' then 'asking the destination'
+      when 'cancel' then 'being cancelled at the destination'
+      when 'review' then 'a person must decide'
+      else 'being worked out' end)
+    when state = 'succeeded' then format('Delivered; the destination confirmed it at %s.', outbox.utc(closed_at))
+    when state = 'terminal_failure' then format('Not delivered (%s); it will not be tried again.', replace(coalesce(reason, 'no reason'), '_', ' '))
+    when state = 'dispatching' and step = 'send' and first_sent_at is not null
+      then format('Sent %s ago; no answer yet.', outbox.ago(first_sent_at))
+    when is_cancelled then 'Cancelled; nothing will be sent.'
+    when state = 'dispatching' then 'Committed; a worker has it, nothing has been sent yet.'
+    when state = 'retryable_failure' then format('Not done yet (%s); next attempt at %s.', replace(coalesce(reason, 'no reason'), '_', ' '), outbox.utc(due_at))
+    when due_at > clock_timestamp() and reason is null then format('Committed; to be sent at %s.', outbox.utc(due_at))
+    when reason is not null then format('Committed; not sent yet (%s); next attempt at %s.', replace(reason, '_', ' '), outbox.utc(due_at))
+    else 'Committed; delivery pending.' end $$;
+
+create view outbox.status as
+select a.action_id, a.tenant, a.principal, a.operation, a.retry_key, d.state, d.step,
+  outbox.label(d.state, d.step) as label,
+  outbox.sentence(d.state, d.step, d.doubt_since, d.first_sent_at, d.due_at, d.reason, d.closed_at,
+    c.action_id is not null) as sentence,
+  d.attempts, d.reason, d.receipt, d.doubt_since, d.due_at, a.created_at, d.closed_at
+from outbox.action a
+join outbox.delivery d using (action_id)
+left join outbox.cancellation c using (action_id);
+
+-- Which migrations this schema has: compared by every daemon with what it was built for.
+create function outbox.schema_version() returns int language sql immutable set search_path = pg_catalog, pg_temp as $$
+  select 5 $$;
+
+-- Functions are everybody's by default; ours are for those to whom deploy/roles.sql or the owner grants them.
+revoke all on all functions in schema outbox from public;

@@ -1,0 +1,94 @@
+//! The doorbell: who sleeps is woken by an enqueue, and an enqueue that wakes nobody pays nothing.
+//!
+//! A dispatcher that is about to sleep tries to keep the door (an advisory lock). An enqueue tries the same lock
+//! shared, and only where that fails it notifies. So while nobody keeps the door no transaction sends a NOTIFY.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Notify;
+use tokio_postgres::{AsyncMessage, Client, NoTls};
+
+use super::session::session_config;
+use super::LedgerError;
+use crate::core::target::Secret;
+
+/// The advisory lock of the door; `outbox.enqueue_bytes` has the same number.
+const DOOR: i64 = 7_813_402_954_201_167_431;
+
+/// Who keeps the door.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Door {
+    /// We do: every enqueue rings from now on. Look once more, then sleep.
+    Ours,
+    /// Another dispatcher does: every enqueue rings for all. Look once more, then sleep.
+    Theirs,
+    /// An enqueue is in flight: look again in a moment.
+    EnqueueInFlight,
+}
+
+/// A direct session that listens. Never used for transactions: what it hears would wait for their end.
+pub struct Bell {
+    client: Client,
+    rung: Arc<Notify>,
+    gone: Arc<AtomicBool>,
+    keeps_door: bool,
+}
+
+impl Bell {
+    /// Opens the session and listens.
+    pub async fn connect(url: &Secret) -> Result<Self, LedgerError> {
+        let (client, mut connection) = session_config(url)?.connect(NoTls).await?;
+        let (rung, gone) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+        let (rings, is_gone) = (Arc::clone(&rung), Arc::clone(&gone));
+        // Ends with the session: when the client is dropped or the server is gone.
+        tokio::spawn(async move {
+            while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
+                if let AsyncMessage::Notification(_) = message {
+                    rings.notify_one();
+                }
+            }
+            is_gone.store(true, Ordering::Release);
+            rings.notify_one();
+        });
+        client.batch_execute("listen outbox").await?;
+        Ok(Self { client, rung, gone, keeps_door: false })
+    }
+
+    /// Tries to keep the door.
+    pub async fn approach(&mut self) -> Result<Door, LedgerError> {
+        if self.keeps_door || self.lock("select pg_try_advisory_lock($1)").await? {
+            self.keeps_door = true;
+            return Ok(Door::Ours);
+        }
+        if self.lock("select pg_try_advisory_lock_shared($1)").await? {
+            self.lock("select pg_advisory_unlock_shared($1)").await?;
+            return Ok(Door::EnqueueInFlight);
+        }
+        Ok(Door::Theirs)
+    }
+
+    /// Leaves the door, and rings for those who slept under our cover: they look, and one of them keeps it next.
+    pub async fn leave(&mut self) -> Result<(), LedgerError> {
+        if self.keeps_door {
+            self.keeps_door = false;
+            self.client.query("select pg_advisory_unlock($1), pg_notify('outbox', '')", &[&DOOR]).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits for a ring, or for the end of the session.
+    pub async fn rung(&self) {
+        self.rung.notified().await;
+    }
+
+    /// Whether the session has ended.
+    pub fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+
+    async fn lock(&self, query: &str) -> Result<bool, LedgerError> {
+        Ok(self.client.query_one(query, &[&DOOR]).await?.try_get(0)?)
+    }
+}

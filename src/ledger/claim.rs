@@ -1,0 +1,164 @@
+//! Taking due rows.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio_postgres::Row as SqlRow;
+use tokio_postgres::types::Json;
+use uuid::Uuid;
+
+use super::values::micros;
+use super::{Ledger, LedgerError};
+use crate::clock::Uptime;
+use crate::core::action::{ActionId, AttemptId, Fence, Intent, Step, Stop};
+use crate::core::row::{Doubt, Row, SentUnder};
+use crate::core::terms::Pins;
+use crate::core::time::Timestamp;
+
+const CLAIM: &str = include_str!("../../sql/claim.sql");
+
+/// What one operation could take now.
+#[derive(Clone, Debug)]
+pub struct Want {
+    /// Its name.
+    pub operation: String,
+    /// Free slots.
+    pub free: u32,
+    /// How long the lease is; see [`Lease`].
+    pub timeout: Duration,
+    /// What the lease outlives the timeout by.
+    pub margin: Duration,
+    /// `next_after` of the last claim; empty at first.
+    pub after: String,
+    /// What its sends are bound to.
+    pub pins: Pins,
+    /// Whether it marks its sends.
+    pub marks: bool,
+}
+
+/// Until when a claim may act, by this machine's uptime. Counted from before the claim was asked for, so it ends
+/// before the database's lease does, by `margin` and the claim's own way.
+#[derive(Clone, Copy, Debug)]
+pub struct Lease {
+    /// Read before the claim left; paired with the claim's database time.
+    pub asked_at: Uptime,
+    /// The end of the attempt: nothing leaves and nothing is waited for after it.
+    pub deadline: Uptime,
+    /// The operation's timeout, which the deadline was made from.
+    pub timeout: Duration,
+}
+
+/// A row that this worker holds.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    /// What was committed.
+    pub intent: Intent,
+    /// With `row.attempt` it says who may settle.
+    pub fence: Fence,
+    /// Where it stood.
+    pub row: Row,
+    /// Until when.
+    pub lease: Lease,
+}
+
+impl Claimed {
+    /// Database time now, or a little later: the claim's own time and what has passed since it was asked for.
+    pub fn database_now(&self) -> Timestamp {
+        self.row.claimed_at.plus(Uptime::now().since(self.lease.asked_at))
+    }
+
+    /// The uptime of a moment of database time, or a little earlier.
+    pub fn uptime_of(&self, moment: Timestamp) -> Uptime {
+        self.lease.asked_at.plus(moment.since(self.row.claimed_at))
+    }
+}
+
+/// What a claim brought.
+#[derive(Debug, Default)]
+pub struct Claims {
+    /// The rows, in no particular order.
+    pub claimed: Vec<Claimed>,
+    /// Of each operation asked for, where its next walk over the tenants starts.
+    pub next_after: Vec<(String, String)>,
+}
+
+impl Ledger {
+    /// Claims due rows, durably. See `sql/claim.sql`.
+    pub async fn claim(&self, wants: &[Want]) -> Result<Claims, LedgerError> {
+        let client = self.pool.get().await?;
+        let statement = client.prepare_cached(CLAIM).await?;
+        let operations: Vec<&str> = wants.iter().map(|w| w.operation.as_str()).collect();
+        let free: Vec<i32> = wants.iter().map(|w| i32::try_from(w.free).unwrap_or(i32::MAX)).collect();
+        let leases: Vec<i64> = wants.iter().map(|w| micros(w.timeout.saturating_add(w.margin))).collect();
+        let after: Vec<&str> = wants.iter().map(|w| w.after.as_str()).collect();
+        let pins: Vec<&[u8]> = wants.iter().map(|w| w.pins.0.as_slice()).collect();
+        let marks: Vec<bool> = wants.iter().map(|w| w.marks).collect();
+        let asked_at = Uptime::now();
+        let rows = client
+            .query(&statement, &[&operations, &free, &leases, &after, &pins, &marks, &self.worker])
+            .await?;
+        let mut claims = Claims::default();
+        for row in &rows {
+            let operation: &str = row.try_get("wanted")?;
+            if claims.next_after.last().is_none_or(|(name, _)| name != operation) {
+                claims.next_after.push((operation.to_owned(), row.try_get("next_after")?));
+            }
+            if row.try_get::<_, Option<Uuid>>("action_id")?.is_some() {
+                let timeout = wants.iter().find(|w| w.operation == operation).map_or(Duration::ZERO, |w| w.timeout);
+                let lease = Lease { asked_at, deadline: asked_at.plus(timeout), timeout };
+                claims.claimed.push(read(row, lease)?);
+            }
+        }
+        Ok(claims)
+    }
+}
+
+fn read(row: &SqlRow, lease: Lease) -> Result<Claimed, LedgerError> {
+    let unreadable = |what| LedgerError::Unreadable { what };
+    let doubt_since: Option<Timestamp> = row.try_get("doubt_since")?;
+    let doubt_attempt: Option<Uuid> = row.try_get("doubt_attempt")?;
+    let fence: i64 = row.try_get("fence")?;
+    let text = |name| -> Result<Option<String>, LedgerError> {
+        let json: Option<Json<Box<serde_json::value::RawValue>>> = row.try_get(name)?;
+        Ok(json.map(|Json(raw)| raw.get().to_owned()))
+    };
+    Ok(Claimed {
+        intent: Intent {
+            id: ActionId(row.try_get("action_id")?),
+            tenant: row.try_get("tenant")?,
+            operation: row.try_get("operation")?,
+            traceparent: row.try_get("traceparent")?,
+            params: text("params")?,
+            headers: text("headers")?,
+            content_type: row.try_get("content_type")?,
+            body: row.try_get::<_, Option<&[u8]>>("body")?.map_or_else(Bytes::new, Bytes::copy_from_slice),
+        },
+        fence: Fence(fence),
+        row: Row {
+            attempt: AttemptId(row.try_get("attempt_id")?),
+            claimed_at: row.try_get("claimed_at")?,
+            step: Step::parse(row.try_get("step")?).ok_or_else(|| unreadable("outbox.delivery.step"))?,
+            attempts: u32::try_from(row.try_get::<_, i32>("attempts")?).unwrap_or(0),
+            claims: u32::try_from(fence).unwrap_or(u32::MAX),
+            budget_from: row.try_get("budget_from")?,
+            first_sent_at: row.try_get("first_before")?,
+            last_sent_at: row.try_get("last_before")?,
+            doubt: doubt_since.map(|since| Doubt { since, attempt: doubt_attempt.map(AttemptId) }),
+            proof: row.try_get("proof")?,
+            cancel_sent: row.try_get("cancel_sent")?,
+            overridden: row.try_get("overridden")?,
+            sent_under: match row.try_get::<_, Option<&[u8]>>("sent_digest")? {
+                None => SentUnder::Nothing,
+                Some(digest) => <[u8; 16]>::try_from(digest).map_or(SentUnder::Mixed, |d| SentUnder::These(Pins(d))),
+            },
+            stop: match row.try_get::<_, Option<&str>>("stop")? {
+                None => None,
+                Some("cancelled") => Some(Stop::Cancelled),
+                Some("deadline") => Some(Stop::Deadline),
+                Some("authority_revoked") => Some(Stop::AuthorityRevoked),
+                Some(_) => return Err(unreadable("the stops of sql/claim.sql")),
+            },
+        },
+        lease,
+    })
+}

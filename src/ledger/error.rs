@@ -1,0 +1,105 @@
+//! What can go wrong with the ledger. No message holds a URL or a password.
+
+use std::error::Error as _;
+
+/// Fits after "failed to …:".
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerError {
+    /// No session, or it broke.
+    #[error("no session with the database: {0}")]
+    Unreachable(String),
+    /// The server refused a statement.
+    #[error("the database refused: {message} (SQLSTATE {sqlstate})")]
+    Refused {
+        /// Five characters.
+        sqlstate: String,
+        /// The server's message, without the values in its detail.
+        message: String,
+    },
+    /// Every session would be read-only: a standby, or a server before its failover is over.
+    #[error("the database only allows reading")]
+    ReadOnly,
+    /// There is no `outbox` schema.
+    #[error("there is no outbox schema in this database; run `outboxd migrate`")]
+    NoSchema,
+    /// It is older than this binary needs.
+    #[error("the outbox schema has version {has}, this binary needs {needs}; run `outboxd migrate`")]
+    Older {
+        /// What the database has.
+        has: i32,
+        /// What this binary was built for.
+        needs: i32,
+    },
+    /// It is newer than this binary knows (exit code 69).
+    #[error("the outbox schema has version {has}, this binary knows {knows}; install a newer outboxd")]
+    Newer {
+        /// What the database has.
+        has: i32,
+        /// What this binary was built for.
+        knows: i32,
+    },
+    /// A value in a row is not one of those this binary knows.
+    #[error("a row of {what} holds what this binary does not know")]
+    Unreadable {
+        /// Table and column.
+        what: &'static str,
+    },
+    /// A migration could not be applied.
+    #[error("failed to migrate: {0}")]
+    Migration(String),
+}
+
+impl LedgerError {
+    /// Whether the session itself is gone or useless, so that nothing can be said about the statement.
+    pub fn is_session(&self) -> bool {
+        match self {
+            Self::Unreachable(_) | Self::ReadOnly => true,
+            // 57P01..57P05: shutdown; 25006: read-only; 08: connection; 53: out of resources
+            Self::Refused { sqlstate, .. } => {
+                sqlstate.starts_with("57P") || sqlstate == "25006" || sqlstate.starts_with("08") || sqlstate.starts_with("53")
+            }
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
+            Self::Unreadable { .. } | Self::Migration(_) => false,
+        }
+    }
+}
+
+impl From<tokio_postgres::Error> for LedgerError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        match error.as_db_error() {
+            Some(db) => Self::Refused { sqlstate: db.code().code().to_owned(), message: db.message().to_owned() },
+            None => Self::Unreachable(chain(&error)),
+        }
+    }
+}
+
+impl From<deadpool_postgres::PoolError> for LedgerError {
+    fn from(error: deadpool_postgres::PoolError) -> Self {
+        match error {
+            deadpool_postgres::PoolError::Backend(backend) => backend.into(),
+            deadpool_postgres::PoolError::PostCreateHook(deadpool_postgres::HookError::Message(text)) if text == READ_ONLY => {
+                Self::ReadOnly
+            }
+            deadpool_postgres::PoolError::PostCreateHook(deadpool_postgres::HookError::Backend(backend)) => backend.into(),
+            other => Self::Unreachable(other.to_string()),
+        }
+    }
+}
+
+/// What the session hook says where it finds a read-only session.
+pub(super) const READ_ONLY: &str = "read-only session";
+
+/// An error and its causes, in one line.
+fn chain(error: &tokio_postgres::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.contains(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        cause = inner.source();
+    }
+    text
+}

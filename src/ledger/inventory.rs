@@ -1,0 +1,40 @@
+//! The inventory of operations (R20).
+
+use super::{Ledger, LedgerError};
+
+const INVENTORY: &str = include_str!("../../sql/inventory.sql");
+
+/// One operation, as `outbox.operation` has it.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "the keys of [operation.…]")]
+pub struct InventoryRow<'a> {
+    pub operation: &'a str,
+    pub destination: &'a str,
+    pub effect: &'a str,
+    pub contract: &'a str,
+    pub meaning: &'a str,
+    pub owner: &'a str,
+}
+
+impl Ledger {
+    /// Writes the inventory. See `sql/inventory.sql`.
+    pub async fn write_inventory(&self, rows: &[InventoryRow<'_>]) -> Result<(), LedgerError> {
+        let column = |of: fn(&InventoryRow<'_>) -> String| -> Vec<String> { rows.iter().map(of).collect() };
+        let client = self.pool.get().await?;
+        let statement = client.prepare_cached(INVENTORY).await?;
+        client
+            .execute(
+                &statement,
+                &[
+                    &column(|r| r.operation.to_owned()),
+                    &column(|r| r.destination.to_owned()),
+                    &column(|r| r.effect.to_owned()),
+                    &column(|r| r.contract.to_owned()),
+                    &column(|r| r.meaning.to_owned()),
+                    &column(|r| r.owner.to_owned()),
+                ],
+            )
+            .await?;
+        Ok(())
+    }
+}

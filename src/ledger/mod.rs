@@ -1,0 +1,41 @@
+//! The ledger: the `outbox` schema in the application's PostgreSQL, the only authority. One module per verb, one
+//! statement per file of `sql/`. Knows no HTTP.
+
+mod bell;
+mod claim;
+mod error;
+mod inventory;
+mod late;
+mod mark;
+mod migrate;
+mod session;
+mod settle;
+mod stats;
+mod values;
+
+use deadpool_postgres::Pool;
+
+pub use bell::{Bell, Door};
+pub use claim::{Claimed, Claims, Lease, Want};
+pub use error::LedgerError;
+pub use inventory::InventoryRow;
+pub use late::LateTestimony;
+pub use mark::Marked;
+pub use migrate::{Migrated, SCHEMA_VERSION, migrate, schema_sql};
+pub use session::connect;
+pub use settle::{History, Settlement, Standing};
+pub use stats::{OpenRows, next_due_in};
+
+/// A pool of sessions with the ledger, on behalf of one worker.
+#[derive(Clone)]
+pub struct Ledger {
+    pool: Pool,
+    worker: String,
+}
+
+impl Ledger {
+    /// Who claims: unique to this start of this process (a restarted worker is another one).
+    pub fn worker(&self) -> &str {
+        &self.worker
+    }
+}

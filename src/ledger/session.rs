@@ -1,0 +1,71 @@
+//! Sessions: how they are opened and what is set in each.
+
+use std::str::FromStr;
+
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod};
+use tokio_postgres::{Config, NoTls};
+
+use super::error::READ_ONLY;
+use super::{Ledger, LedgerError};
+use crate::core::target::Secret;
+
+/// Set in every session that works on the ledger.
+///
+/// - durable before sent: a claim's COMMIT is on disk before its request leaves
+/// - plans: the statements are made for index probes; the planner's estimates of a queue's statistics are not
+/// - limits: no statement of ours waits or runs long in good health
+const SETTINGS: &str = "
+    set synchronous_commit = on;
+    set default_transaction_isolation = 'read committed';
+    set search_path = pg_catalog, pg_temp;
+    set plan_cache_mode = force_generic_plan;
+    set enable_seqscan = off; set enable_hashjoin = off; set enable_mergejoin = off; set jit = off;
+    set lock_timeout = '250ms';
+    set statement_timeout = '30s';
+    set idle_in_transaction_session_timeout = '10s'";
+
+/// A pool of sessions. Opens none yet.
+pub fn connect(url: &Secret, pool_size: u32, worker: impl Into<String>) -> Result<Ledger, LedgerError> {
+    let manager = Manager::from_config(
+        session_config(url)?,
+        NoTls,
+        ManagerConfig { recycling_method: RecyclingMethod::Fast },
+    );
+    let pool = Pool::builder(manager)
+        .max_size(usize::try_from(pool_size).unwrap_or(usize::MAX))
+        .post_create(Hook::async_fn(|client, _| {
+            Box::pin(async move {
+                client.batch_execute(SETTINGS).await.map_err(HookError::Backend)?;
+                let row = client
+                    .query_one("select current_setting('transaction_read_only') = 'on'", &[])
+                    .await
+                    .map_err(HookError::Backend)?;
+                if row.get(0) { Err(HookError::message(READ_ONLY)) } else { Ok(()) }
+            })
+        }))
+        .build()
+        .map_err(|e| LedgerError::Unreachable(e.to_string()))?;
+    Ok(Ledger { pool, worker: worker.into() })
+}
+
+impl Ledger {
+    /// Checks that the schema is there and is the one this binary was built for.
+    pub async fn check_schema(&self) -> Result<(), LedgerError> {
+        let client = self.pool.get().await?;
+        super::migrate::check(&client).await
+    }
+}
+
+/// The URL as a configuration, with our name in `pg_stat_activity` and bounds on dead peers.
+pub(super) fn session_config(url: &Secret) -> Result<Config, LedgerError> {
+    let mut config = Config::from_str(url.expose())
+        .map_err(|_| LedgerError::Unreachable("the database URL cannot be read".to_owned()))?;
+    if config.get_application_name().is_none() {
+        config.application_name("outboxd");
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(std::time::Duration::from_secs(5));
+    }
+    config.tcp_user_timeout(std::time::Duration::from_secs(20));
+    Ok(config)
+}

@@ -1,0 +1,232 @@
+//! Writing decisions down.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use super::values::micros;
+use super::{Ledger, LedgerError};
+use crate::core::action::{ActionId, AttemptId, Fence, State, Step};
+use crate::core::decide::{Next, SentTimes, Transition};
+use crate::core::row::{Doubt, Row};
+use crate::core::time::Timestamp;
+
+const SETTLE: &str = include_str!("../../sql/settle.sql");
+const UNSETTLED: &str = include_str!("../../sql/unsettled.sql");
+
+/// A decision about a row that this worker claimed.
+#[derive(Clone, Debug)]
+pub struct Settlement {
+    /// Whose row.
+    pub action: ActionId,
+    /// The claim's fence.
+    pub fence: Fence,
+    /// The row as decided upon.
+    pub row: Row,
+    /// The decision.
+    pub transition: Transition,
+    /// What the history says of it; `None` where nothing was tried.
+    pub history: Option<History>,
+}
+
+/// One finished attempt, as the history has it.
+#[derive(Clone, Debug)]
+pub struct History {
+    /// send, lookup or cancel.
+    pub kind: Step,
+    /// The key as it was sent.
+    pub idempotency_key: Option<String>,
+    /// Since the claim was asked for.
+    pub started_ago: Duration,
+    /// From the start to the deadline.
+    pub deadline_in: Duration,
+    /// [`crate::core::evidence::Evidence::as_str`]
+    pub evidence: &'static str,
+    /// HTTP status.
+    pub status: Option<u16>,
+    /// Bounded, clean.
+    pub detail: Option<String>,
+}
+
+/// What became of a row that a settle did not write.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Standing {
+    /// It had been written before; the answer to that COMMIT was lost.
+    SettledBefore,
+    /// Still ours, but doubt or proof changed meanwhile: decide again.
+    Changed {
+        /// The doubt now.
+        doubt: Option<Doubt>,
+        /// The proof now.
+        proof: Option<String>,
+    },
+    /// Somebody else's by now.
+    Overtaken,
+}
+
+impl Ledger {
+    /// Settles all of them, and returns which were written. A refusal of the whole batch is the caller's to take
+    /// apart: one bad row must not hold up the others.
+    pub async fn settle(&self, batch: &[Settlement]) -> Result<HashSet<ActionId>, LedgerError> {
+        let mut sorted: Vec<&Settlement> = batch.iter().collect();
+        sorted.sort_unstable_by_key(|s| s.action);
+        let client = self.pool.get().await?;
+        let statement = client.prepare_cached(SETTLE).await?;
+        let columns = Columns::of(&sorted);
+        let rows = client.query(&statement, &columns.params(&self.worker)).await?;
+        rows.iter().map(|row| Ok(ActionId(row.try_get(0)?))).collect()
+    }
+
+    /// What became of rows that a settle did not write. Rows that are gone are not in the answer.
+    pub async fn standing(&self, missing: &[&Settlement]) -> Result<HashMap<ActionId, Standing>, LedgerError> {
+        let client = self.pool.get().await?;
+        let statement = client.prepare_cached(UNSETTLED).await?;
+        let actions: Vec<Uuid> = missing.iter().map(|s| s.action.0).collect();
+        let attempts: Vec<Uuid> = missing.iter().map(|s| s.row.attempt.0).collect();
+        let rows = client.query(&statement, &[&actions, &attempts]).await?;
+        let mut standing = HashMap::with_capacity(rows.len());
+        for row in &rows {
+            let action = ActionId(row.try_get("action_id")?);
+            let Some(ours) = missing.iter().find(|s| s.action == action) else { continue };
+            let held = row.try_get::<_, &str>("state")? == State::Dispatching.as_str()
+                && row.try_get::<_, i64>("fence")? == ours.fence.0
+                && row.try_get::<_, Option<Uuid>>("attempt_id")? == Some(ours.row.attempt.0);
+            let doubt_since: Option<Timestamp> = row.try_get("doubt_since")?;
+            let doubt_attempt: Option<Uuid> = row.try_get("doubt_attempt")?;
+            standing.insert(
+                action,
+                if row.try_get("settled_before")? {
+                    Standing::SettledBefore
+                } else if held {
+                    Standing::Changed {
+                        doubt: doubt_since.map(|since| Doubt { since, attempt: doubt_attempt.map(AttemptId) }),
+                        proof: row.try_get("proof")?,
+                    }
+                } else {
+                    Standing::Overtaken
+                },
+            );
+        }
+        Ok(standing)
+    }
+}
+
+/// The state, step and wait of a decision.
+fn place(next: Next) -> (State, Step, Option<Duration>) {
+    match next {
+        Next::Succeeded => (State::Succeeded, Step::Conclude, None),
+        Next::TerminalFailure => (State::TerminalFailure, Step::Conclude, None),
+        Next::Pending { delay } => (State::Pending, Step::Send, Some(delay)),
+        Next::RetryableFailure { delay } => (State::RetryableFailure, Step::Send, Some(delay)),
+        Next::Unknown { step, delay } => (State::OutcomeUnknown, step, Some(delay)),
+        Next::Held => (State::OutcomeUnknown, Step::Review, None),
+    }
+}
+
+fn sent_times(sent: SentTimes) -> &'static str {
+    match sent {
+        SentTimes::Keep => "keep",
+        SentTimes::Ended => "ended",
+        SentTimes::GivenBack => "given_back",
+        SentTimes::Cleared => "cleared",
+    }
+}
+
+/// The statement's arrays, in its order.
+#[derive(Default)]
+struct Columns<'a> {
+    action: Vec<Uuid>,
+    fence: Vec<i64>,
+    attempt: Vec<Uuid>,
+    was_since: Vec<Option<Timestamp>>,
+    was_attempt: Vec<Option<Uuid>>,
+    was_proof: Vec<Option<&'a str>>,
+    state: Vec<&'static str>,
+    step: Vec<&'static str>,
+    due_in: Vec<Option<i64>>,
+    reason: Vec<Option<&'static str>>,
+    receipt: Vec<Option<&'a str>>,
+    attempts: Vec<i32>,
+    doubt_since: Vec<Option<Timestamp>>,
+    doubt_attempt: Vec<Option<Uuid>>,
+    sent: Vec<&'static str>,
+    first_before: Vec<Option<Timestamp>>,
+    last_before: Vec<Option<Timestamp>>,
+    override_back: Vec<bool>,
+    kind: Vec<Option<&'static str>>,
+    key: Vec<Option<&'a str>>,
+    started_ago: Vec<Option<i64>>,
+    deadline_in: Vec<Option<i64>>,
+    evidence: Vec<Option<&'static str>>,
+    status: Vec<Option<i32>>,
+    detail: Vec<Option<&'a str>>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(batch: &[&'a Settlement]) -> Self {
+        let mut c = Self::default();
+        for s in batch {
+            let (state, step, delay) = place(s.transition.next);
+            c.action.push(s.action.0);
+            c.fence.push(s.fence.0);
+            c.attempt.push(s.row.attempt.0);
+            c.was_since.push(s.row.doubt.map(|d| d.since));
+            c.was_attempt.push(s.row.doubt.and_then(|d| d.attempt).map(|a| a.0));
+            c.was_proof.push(s.row.proof.as_deref());
+            c.state.push(state.as_str());
+            c.step.push(step.as_str());
+            c.due_in.push(delay.map(micros));
+            c.reason.push(s.transition.reason.map(|r| r.code()));
+            c.receipt.push(s.transition.receipt.as_deref());
+            c.attempts.push(i32::try_from(s.transition.attempts).unwrap_or(i32::MAX));
+            c.doubt_since.push(s.transition.doubt.map(|d| d.since));
+            c.doubt_attempt.push(s.transition.doubt.and_then(|d| d.attempt).map(|a| a.0));
+            c.sent.push(sent_times(s.transition.sent));
+            c.first_before.push(s.row.first_sent_at);
+            c.last_before.push(s.row.last_sent_at);
+            c.override_back.push(s.transition.override_back);
+            let history = s.history.as_ref();
+            c.kind.push(history.map(|h| h.kind.as_str()));
+            c.key.push(history.and_then(|h| h.idempotency_key.as_deref()));
+            c.started_ago.push(history.map(|h| micros(h.started_ago)));
+            c.deadline_in.push(history.map(|h| micros(h.deadline_in)));
+            c.evidence.push(history.map(|h| h.evidence));
+            c.status.push(history.and_then(|h| h.status).map(i32::from));
+            c.detail.push(history.and_then(|h| h.detail.as_deref()));
+        }
+        c
+    }
+
+    fn params<'b>(&'b self, worker: &'b String) -> [&'b (dyn ToSql + Sync); 26] {
+        [
+            &self.action,
+            &self.fence,
+            &self.attempt,
+            &self.was_since,
+            &self.was_attempt,
+            &self.was_proof,
+            &self.state,
+            &self.step,
+            &self.due_in,
+            &self.reason,
+            &self.receipt,
+            &self.attempts,
+            &self.doubt_since,
+            &self.doubt_attempt,
+            &self.sent,
+            &self.first_before,
+            &self.last_before,
+            &self.override_back,
+            &self.kind,
+            &self.key,
+            &self.started_ago,
+            &self.deadline_in,
+            &self.evidence,
+            &self.status,
+            &self.detail,
+            worker,
+        ]
+    }
+}
