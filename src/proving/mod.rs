@@ -1,1 +1,3 @@
 //! Real parts to prove it with: a private PostgreSQL, a destination that misbehaves, the demo.
+
+pub mod cluster;
