@@ -3,5 +3,7 @@ pub mod clock;
 pub mod config;
 pub mod core;
 pub mod destination;
+pub mod dispatcher;
 pub mod ledger;
+pub mod log;
 pub mod proving;

@@ -1,2 +1,7 @@
-//! outboxd.
-fn main() {}
+//! The command line of outboxd. The library's front page tells the architecture.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    outboxd::cli::main()
+}

@@ -34,8 +34,10 @@ pub fn next_step(row: &Row, terms: &Terms) -> Plan {
         return Plan::Conclude(finding);
     }
     match row.step {
-        Step::Lookup => Plan::Lookup,
-        Step::Cancel => Plan::Cancel,
+        Step::Lookup if terms.contract.lookup.is_some() => Plan::Lookup,
+        Step::Cancel if terms.contract.cancel.is_some() => Plan::Cancel,
+        // The contract has changed since the rung was chosen.
+        Step::Lookup | Step::Cancel => conclude(Evidence::RungGone, None),
         Step::Conclude | Step::Review => match row.stop {
             Some(stop) => conclude(Evidence::Stopped(stop), Some(stop.into())),
             None => conclude(Evidence::Lapsed, row.doubt.map(|_| Reason::WorkerLost)),

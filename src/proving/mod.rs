@@ -1,4 +1,8 @@
-//! Real parts to prove it with: a private PostgreSQL, a destination that misbehaves, the demo.
+//! Real parts to prove it with: a private PostgreSQL, a destination that misbehaves, a daemon as a child process, the
+//! demo and the benchmarks.
 
+pub mod bench;
 pub mod cluster;
+pub mod daemon;
 pub mod fake;
+pub mod session;

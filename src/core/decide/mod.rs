@@ -146,6 +146,23 @@ pub fn decide(row: &Row, finding: &Finding, terms: &Terms, moment: Moment) -> Tr
     write_down(verdict, row, finding, terms, moment)
 }
 
+/// A claim handed back before anything was tried: the row as it was, due at once.
+pub fn untouched(row: &Row) -> Transition {
+    let delay = Duration::ZERO;
+    Transition {
+        next: match row.doubt {
+            Some(_) => Next::Unknown { step: row.step, delay },
+            None => Next::Pending { delay },
+        },
+        reason: row.stop.filter(|_| row.doubt.is_some()).map(Reason::from),
+        receipt: None,
+        attempts: row.attempts,
+        doubt: row.doubt,
+        sent: if row.doubt.is_some() { SentTimes::GivenBack } else { SentTimes::Cleared },
+        override_back: row.overridden,
+    }
+}
+
 /// A verdict of the table, before times and columns are worked out.
 #[derive(Clone, Copy)]
 enum Verdict {
@@ -336,3 +353,6 @@ fn asking_delay(
     let own = asking.map_or(terms.policy.backoff.max, |a| ladder::next_asking(a, asked_from, moment.now));
     finding.retry_after.map_or(own, |asked| retry::asked_delay(asked, own, terms.policy.retry_after_max, moment.dice))
 }
+
+#[cfg(test)]
+mod table_test;

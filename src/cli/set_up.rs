@@ -1,0 +1,83 @@
+//! From a configuration to running parts; shared by the commands that need them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tracing_subscriber::filter::LevelFilter;
+
+use super::Exit;
+use crate::config::{Config, LogFormat, LogLevel, Secrets};
+use crate::dispatcher::{Catalogue, Settings};
+use crate::ledger::{self, Ledger, LedgerError};
+use crate::log;
+
+/// Reads the configuration, or says what is wrong with it.
+pub fn load(path: &Path, secrets: Secrets) -> Result<Config, Exit> {
+    Config::load(path, secrets).map_err(|refusal| {
+        eprintln!("{refusal}");
+        Exit::ConfigRefused
+    })
+}
+
+/// Starts logging as configured.
+pub fn start_log(config: &Config) {
+    let format = match config.log.format {
+        LogFormat::Json => log::Format::Json,
+        LogFormat::Text => log::Format::Text,
+    };
+    let level = match config.log.level {
+        LogLevel::Error => LevelFilter::ERROR,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Trace => LevelFilter::TRACE,
+    };
+    log::start(format, level);
+}
+
+/// A pool, under a worker name that no other start of any process has: the host, the process and a random part.
+pub fn ledger(config: &Config) -> Result<Ledger, LedgerError> {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    let worker = format!("{host}#{}-{:08x}", std::process::id(), rand::random::<u32>());
+    ledger::connect(&config.database.url, config.database.pool_size, worker)
+}
+
+/// The dispatcher's settings.
+pub fn settings(config: &Config) -> Settings {
+    let direct = config.database.direct_url.as_ref().unwrap_or(&config.database.url);
+    Settings {
+        max_in_flight: config.dispatcher.max_in_flight,
+        lease_margin: config.dispatcher.lease_margin,
+        poll_interval: config.dispatcher.poll_interval,
+        drain_timeout: config.dispatcher.drain_timeout,
+        stats_interval: config.log.stats_interval,
+        bell: config.dispatcher.notify.then(|| direct.clone()),
+    }
+}
+
+/// What is dispatched.
+pub fn catalogue(config: &Config) -> Catalogue {
+    Catalogue {
+        targets: config.targets.clone(),
+        operations: (config.operations.values().cloned())
+            .map(|operation| {
+                let max = config.operation_max_in_flight(&operation.name);
+                (operation, max)
+            })
+            .collect(),
+    }
+}
+
+/// What a refusal of the schema means for the exit code; `None` where the database may come back by itself.
+pub fn exit_of(error: &LedgerError) -> Option<Exit> {
+    match error {
+        LedgerError::Newer { .. } => Some(Exit::SchemaNewer),
+        LedgerError::NoSchema | LedgerError::Older { .. } => Some(Exit::Failed),
+        LedgerError::Unreachable(_) | LedgerError::ReadOnly => None,
+        LedgerError::Refused { .. } if error.is_session() => None,
+        LedgerError::Refused { .. } | LedgerError::Unreadable { .. } | LedgerError::Migration(_) => Some(Exit::Failed),
+    }
+}
+
+/// How long a question to the database may take where a person waits for the answer.
+pub const PATIENCE: Duration = Duration::from_secs(10);

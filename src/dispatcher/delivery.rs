@@ -1,0 +1,139 @@
+//! One claim from beginning to end: `next_step`, the send, `decide`. What comes back is written down by the settler.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use tokio_util::sync::CancellationToken;
+
+use super::route::Route;
+use crate::clock::Uptime;
+use crate::core::action::Step;
+use crate::core::decide::{self, Moment, Transition};
+use crate::core::evidence::{Evidence, Finding};
+use crate::core::next_step::{Plan, next_step};
+use crate::core::reason::Reason;
+use crate::core::retry::Dice;
+use crate::destination::{Claim, Limits};
+use crate::ledger::{Claimed, History, Settlement};
+use crate::log::events;
+
+/// What one claim learnt, and what that means.
+pub struct Outcome {
+    /// Where it went.
+    pub route: Arc<Route>,
+    /// The claim.
+    pub claimed: Claimed,
+    /// What it learnt.
+    pub finding: Finding,
+    /// What it did outside; `None` = nothing.
+    pub tried: Option<Step>,
+    /// The decision.
+    pub transition: Transition,
+    /// The drain's time ran out while it was under way.
+    pub cut_short: bool,
+}
+
+/// Carries one claim out. `abandon` ends it early when the drain's time has run out.
+pub async fn deliver(route: Arc<Route>, claimed: Claimed, abandon: &CancellationToken) -> Outcome {
+    let plan = next_step(&claimed.row, &route.operation.terms);
+    let (finding, tried) = match plan {
+        Plan::Conclude(finding) => (finding, None),
+        Plan::Send { not_after } => {
+            let deadline = claimed.lease.deadline;
+            let leave_before = not_after.map_or(deadline, |end| claimed.uptime_of(end).min(deadline));
+            let limits = Limits { deadline, leave_before };
+            let finding = guarded(send(&route, &claimed, limits), &claimed, abandon).await;
+            let mut outcome = conclude(route, claimed, finding, Some(Step::Send));
+            outcome.cut_short = abandon.is_cancelled() && outcome.finding.reason == Some(Reason::WorkerLost);
+            return outcome;
+        }
+        // No contract of this version has a lookup or a cancel; nothing is asked, so nothing is settled.
+        Plan::Lookup | Plan::Cancel => (Finding::because(Evidence::Inconclusive, Reason::Inconclusive), None),
+    };
+    conclude(route, claimed, finding, tried)
+}
+
+/// The decision about what a claim has learnt.
+fn conclude(route: Arc<Route>, claimed: Claimed, finding: Finding, tried: Option<Step>) -> Outcome {
+    let moment = moment(&claimed);
+    let transition = decide::decide(&claimed.row, &finding, &route.operation.terms, moment);
+    Outcome { route, claimed, finding, tried, transition, cut_short: false }
+}
+
+/// A claim that is handed back before anything was tried.
+pub fn hand_back(route: Arc<Route>, claimed: Claimed) -> Outcome {
+    let transition = decide::untouched(&claimed.row);
+    let finding = Finding::because(Evidence::NotSent, Reason::NotReached);
+    Outcome { route, claimed, finding, tried: None, transition, cut_short: false }
+}
+
+impl Outcome {
+    /// As the ledger wants it.
+    pub fn settlement(&self) -> Settlement {
+        Settlement {
+            action: self.claimed.intent.id,
+            fence: self.claimed.fence,
+            row: self.claimed.row.clone(),
+            transition: self.transition.clone(),
+            history: self.history(),
+        }
+    }
+
+    /// As the history wants it; `None` where nothing was tried.
+    pub fn history(&self) -> Option<History> {
+        let key = self.route.operation.terms.contract.key.as_ref();
+        self.tried.map(|kind| History {
+            kind,
+            idempotency_key: key.map(|key| key.form.render(self.claimed.intent.id)),
+            started_ago: Uptime::now().since(self.claimed.lease.asked_at),
+            deadline_in: self.claimed.lease.timeout,
+            evidence: self.finding.evidence.as_str(),
+            status: self.finding.status,
+            detail: self.finding.detail.clone(),
+        })
+    }
+
+    /// Decides again, about the row as it stands now.
+    pub fn decide_again(&mut self) {
+        let waiting = self.claimed.row.proof.is_some();
+        let finding = match next_step(&self.claimed.row, &self.route.operation.terms) {
+            Plan::Conclude(proof) if waiting => proof,
+            Plan::Conclude(_) | Plan::Send { .. } | Plan::Lookup | Plan::Cancel => self.finding.clone(),
+        };
+        let moment = moment(&self.claimed);
+        self.transition = decide::decide(&self.claimed.row, &finding, &self.route.operation.terms, moment);
+    }
+}
+
+fn moment(claimed: &Claimed) -> Moment {
+    Moment { now: claimed.database_now(), dice: Dice::new(rand::random()) }
+}
+
+async fn send(route: &Route, claimed: &Claimed, limits: Limits) -> Finding {
+    #[cfg(feature = "test-hooks")]
+    test_hook(&claimed.intent);
+    let claim = Claim { attempt: claimed.row.attempt, fence: claimed.fence };
+    route.destination.send(&route.operation, &claimed.intent, &claim, limits).await
+}
+
+/// A panic or an abandoned wait is an attempt without an answer: it may have left.
+async fn guarded(send: impl Future<Output = Finding>, claimed: &Claimed, abandon: &CancellationToken) -> Finding {
+    let unknown = || Finding::because(Evidence::NoAnswer, Reason::WorkerLost);
+    tokio::select! {
+        finding = AssertUnwindSafe(send).catch_unwind() => finding.unwrap_or_else(|_| {
+            events::panicked(claimed.intent.id, &claimed.intent.operation);
+            unknown().with_detail("the delivery panicked")
+        }),
+        () = abandon.cancelled() => unknown().with_detail("the daemon stopped before an answer came"),
+    }
+}
+
+/// The one test-only hook: a delivery whose params say so panics.
+#[cfg(feature = "test-hooks")]
+#[allow(clippy::panic, reason = "that is what it is for")]
+fn test_hook(intent: &crate::core::action::Intent) {
+    if intent.params.as_deref().is_some_and(|params| params.contains("\"test_hook_panic\"")) {
+        panic!("asked for by a test");
+    }
+}

@@ -1,0 +1,103 @@
+//! Sleeping until there is something to claim, and being woken in time.
+
+use std::time::Duration;
+
+use super::reconnect::Outage;
+use crate::clock::Uptime;
+use crate::core::target::Secret;
+use crate::ledger::{Bell, Door, LedgerError};
+use crate::log::events;
+
+/// Between two looks while an enqueue is in flight.
+const SHORTEST_LOOK: Duration = Duration::from_millis(2);
+const LONGEST_LOOK: Duration = Duration::from_millis(100);
+
+/// What to do instead of sleeping.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rest {
+    /// Look once more, then sleep until the bell rings or `at_most` has passed.
+    Sleep,
+    /// Look again after this.
+    Look(Duration),
+}
+
+/// The bell, or polling where there is none.
+pub struct Sleeper {
+    url: Option<Secret>,
+    bell: Option<Bell>,
+    outage: Option<(Outage, Uptime)>,
+    look: Duration,
+}
+
+impl Sleeper {
+    /// `url` is that of a direct session; `None` polls only.
+    pub fn new(url: Option<Secret>) -> Self {
+        Self { url, bell: None, outage: None, look: SHORTEST_LOOK }
+    }
+
+    /// Before sleeping: tries to keep the door.
+    pub async fn approach(&mut self) -> Rest {
+        self.connect().await;
+        let Some(bell) = &mut self.bell else { return Rest::Sleep };
+        match bell.approach().await {
+            Ok(Door::Ours | Door::Theirs) => {
+                self.look = SHORTEST_LOOK;
+                Rest::Sleep
+            }
+            Ok(Door::EnqueueInFlight) => {
+                let look = self.look;
+                self.look = (look * 2).min(LONGEST_LOOK);
+                Rest::Look(look)
+            }
+            Err(error) => {
+                self.lost(&error);
+                Rest::Sleep
+            }
+        }
+    }
+
+    /// Sleeps until the bell rings, or for ever where there is none.
+    pub async fn rung(&mut self) {
+        match &self.bell {
+            Some(bell) => bell.rung().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// After sleeping: leaves the door.
+    pub async fn leave(&mut self) {
+        if let Some(bell) = &mut self.bell {
+            let left = bell.leave().await;
+            if let Err(error) = left {
+                self.lost(&error);
+            } else if bell.is_gone() {
+                self.lost(&LedgerError::Unreachable("the listening session has ended".to_owned()));
+            }
+        }
+    }
+
+    async fn connect(&mut self) {
+        let (None, Some(url)) = (&self.bell, &self.url) else { return };
+        if self.outage.as_ref().is_some_and(|(_, next)| !next.is_over()) {
+            return;
+        }
+        match Bell::connect(url).await {
+            Ok(bell) => {
+                self.bell = Some(bell);
+                if self.outage.take().is_some() {
+                    events::doorbell_back();
+                }
+            }
+            Err(error) => self.lost(&error),
+        }
+    }
+
+    fn lost(&mut self, error: &LedgerError) {
+        self.bell = None;
+        if self.outage.is_none() {
+            events::doorbell_lost(error);
+        }
+        let (outage, next) = self.outage.get_or_insert_with(|| (Outage::begin(), Uptime::now()));
+        *next = Uptime::now().plus(outage.wait());
+    }
+}

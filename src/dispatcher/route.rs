@@ -1,0 +1,18 @@
+//! Where an operation's actions go.
+
+use std::sync::Arc;
+
+use crate::core::target::Operation;
+use crate::destination::Destination;
+
+/// An operation and its destination.
+pub struct Route {
+    /// What is sent, and under which terms.
+    pub operation: Operation,
+    /// Index among the operations.
+    pub index: usize,
+    /// The client.
+    pub destination: Arc<Destination>,
+    /// Index among the destinations.
+    pub destination_index: usize,
+}

@@ -1,0 +1,32 @@
+//! The stats line.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::tally::Tally;
+use crate::clock::Uptime;
+use crate::ledger::Ledger;
+use crate::log::events;
+
+/// Writes a line every `interval` until the drain begins. Where the ledger doesn't answer, there is no line: that it
+/// is lost is said elsewhere.
+pub async fn run(ledger: Ledger, tally: Arc<Tally>, interval: Duration, drain: CancellationToken) {
+    let (mut before, mut since) = (tally.deliveries(), Uptime::now());
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(interval) => {}
+            () = drain.cancelled() => return,
+        }
+        if let Ok(open) = ledger.open_rows().await {
+            let (now, at) = (tally.deliveries(), Uptime::now());
+            let delivered = now - before;
+            let seconds = at.since(since).as_secs_f64().max(0.001);
+            #[allow(clippy::cast_precision_loss, reason = "a rate for people")]
+            let per_s = (delivered as f64 / seconds * 10.0).round() / 10.0;
+            events::stats(&events::Stats { delivered, per_s, open });
+            (before, since) = (now, at);
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Every event that outboxd logs, and no other: the table in README.md has the same lines, held by a test.
+//!
+//! The message is a constant, noun first; data is in fields, units in their names. Written after the ledger agreed.
+//! Never a body, a header, a query or a credential; text from outside has been escaped and capped before it gets here.
+//! info = life, warn = a person may care, error = a person must.
+
+use std::fmt::Display;
+use std::time::Duration;
+
+use tracing::{debug, error, info, warn};
+
+use crate::core::action::{ActionId, Fence, Step};
+
+/// Which action, under which claim.
+#[derive(Clone, Copy)]
+pub struct About<'a> {
+    /// The action.
+    pub action: ActionId,
+    /// Its operation.
+    pub operation: &'a str,
+    /// Its destination.
+    pub destination: &'a str,
+    /// Sends that counted, this one included.
+    pub attempt: u32,
+    /// The claim's fence.
+    pub fence: Fence,
+}
+
+/// What was learnt.
+#[derive(Clone, Copy)]
+pub struct Learnt<'a> {
+    /// The evidence's name.
+    pub evidence: &'a str,
+    /// The reason's code.
+    pub reason: &'a str,
+    /// HTTP status.
+    pub status: Option<u16>,
+    /// Diagnostic text, clean and capped.
+    pub detail: &'a str,
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The daemon claims from now on.
+pub fn started(version: &str, worker: &str, operations: usize, destinations: usize) {
+    info!(version, worker, operations, destinations, "outboxd started");
+}
+
+/// The daemon doesn't start on this schema.
+pub fn start_refused(error: &dyn Display) {
+    error!(error = %error, "start refused");
+}
+
+/// A stop was asked for: nothing is claimed any more.
+pub fn draining(in_flight: u32, drain_timeout: Duration) {
+    info!(in_flight, drain_timeout_ms = ms(drain_timeout), "drain started");
+}
+
+/// The end of the daemon's life.
+pub fn stopped(abandoned: usize) {
+    info!(abandoned, "outboxd stopped");
+}
+
+/// Counts of the last interval and of open rows now.
+pub struct Stats {
+    /// Succeeded in the interval.
+    pub delivered: u64,
+    /// Succeeded a second, over the interval.
+    pub per_s: f64,
+    /// Open rows.
+    pub open: crate::ledger::OpenRows,
+}
+
+/// The regular line.
+pub fn stats(stats: &Stats) {
+    let open = &stats.open;
+    info!(
+        delivered = stats.delivered,
+        per_s = stats.per_s,
+        due = open.due,
+        scheduled = open.scheduled,
+        retrying = open.retrying,
+        in_flight = open.in_flight,
+        unknown = open.unknown,
+        review = open.review,
+        oldest_due_ms = open.oldest_due_ms,
+        oldest_unknown_ms = open.oldest_unknown_ms,
+        "stats"
+    );
+}
+
+/// One action succeeded.
+pub fn delivered(about: About<'_>, receipt: &str) {
+    debug!(
+        action = %about.action, operation = about.operation, destination = about.destination,
+        attempt = about.attempt, fence = %about.fence, receipt, "action delivered"
+    );
+}
+
+/// Not done, to be tried again; nothing is in doubt.
+pub fn postponed(about: About<'_>, learnt: Learnt<'_>, delay: Duration) {
+    debug!(
+        action = %about.action, operation = about.operation, destination = about.destination,
+        attempt = about.attempt, fence = %about.fence, evidence = learnt.evidence, reason = learnt.reason,
+        status = learnt.status, detail = learnt.detail, in_ms = ms(delay), "action postponed"
+    );
+}
+
+/// An attempt may have taken effect.
+pub fn outcome_unknown(about: About<'_>, learnt: Learnt<'_>, next: Step, delay: Duration) {
+    let next = match next {
+        Step::Send => "resend",
+        Step::Lookup => "lookup",
+        Step::Cancel => "cancel",
+        Step::Conclude => "conclude",
+        Step::Review => "review",
+    };
+    warn!(
+        action = %about.action, operation = about.operation, destination = about.destination,
+        attempt = about.attempt, fence = %about.fence, evidence = learnt.evidence, reason = learnt.reason,
+        status = learnt.status, detail = learnt.detail, next, in_ms = ms(delay), "outcome unknown"
+    );
+}
+
+/// What was in doubt is settled.
+pub fn outcome_resolved(about: About<'_>, by: &str, state: &str, unknown: Duration, receipt: &str) {
+    info!(
+        action = %about.action, operation = about.operation, destination = about.destination,
+        by, state, unknown_ms = ms(unknown), receipt, "outcome resolved"
+    );
+}
+
+/// It did not take effect and will not be tried again.
+pub fn not_delivered(about: About<'_>, learnt: Learnt<'_>) {
+    warn!(
+        action = %about.action, operation = about.operation, destination = about.destination,
+        attempt = about.attempt, fence = %about.fence, evidence = learnt.evidence, reason = learnt.reason,
+        status = learnt.status, detail = learnt.detail, "action not delivered"
+    );
+}
+
+/// Its outcome is unknown and only a person can decide.
+pub fn held(about: About<'_>, learnt: Learnt<'_>) {
+    error!(
+        action = %about.action, operation = about.operation, destination = about.destination,
+        attempt = about.attempt, fence = %about.fence, evidence = learnt.evidence, reason = learnt.reason,
+        status = learnt.status, detail = learnt.detail, "action held for review"
+    );
+}
+
+/// A claim was overtaken; what it learnt is recorded, and this is what became of it.
+pub fn late_testimony(about: About<'_>, evidence: &str, meaning: &str) {
+    warn!(
+        action = %about.action, operation = about.operation, destination = about.destination,
+        fence = %about.fence, evidence, meaning, "late testimony"
+    );
+}
+
+/// The row was closed as not done, and a late answer says it was done.
+pub fn contradicted(about: About<'_>, receipt: &str) {
+    error!(
+        action = %about.action, operation = about.operation, destination = about.destination,
+        fence = %about.fence, receipt, "action contradicted"
+    );
+}
+
+/// It succeeded, but the answer's receipt could not be read.
+pub fn receipt_unread(about: About<'_>, detail: &str) {
+    warn!(
+        action = %about.action, operation = about.operation, destination = about.destination, detail, "receipt unread"
+    );
+}
+
+/// A delivery panicked; its outcome is unknown, the others go on.
+pub fn panicked(action: ActionId, operation: &str) {
+    error!(%action, operation, "delivery panicked");
+}
+
+/// The ledger refused a decision; the row is left to lapse.
+pub fn settle_refused(action: ActionId, error: &dyn Display) {
+    error!(%action, error = %error, "settle refused");
+}
+
+/// The drain's time ran out before this action's outcome could be written down.
+pub fn abandoned(action: ActionId) {
+    error!(%action, "action abandoned");
+}
+
+/// The destination refused our credentials: nothing but a probe is sent to it.
+pub fn destination_paused(destination: &str, status: Option<u16>) {
+    error!(destination, status, fix = "auth of this destination", "destination paused");
+}
+
+/// A probe passed.
+pub fn destination_resumed(destination: &str, paused: Duration, probes: u32) {
+    info!(destination, paused_ms = ms(paused), probes, "destination resumed");
+}
+
+/// Nothing is claimed or sent until the ledger is back.
+pub fn ledger_lost(error: &dyn Display) {
+    warn!(error = %error, "ledger lost");
+}
+
+/// The ledger is back.
+pub fn ledger_back(lost: Duration, tries: u32) {
+    info!(lost_ms = ms(lost), tries, "ledger back");
+}
+
+/// The listening session is gone; polling covers the gap.
+pub fn doorbell_lost(error: &dyn Display) {
+    warn!(error = %error, "doorbell lost");
+}
+
+/// The listening session is back.
+pub fn doorbell_back() {
+    info!("doorbell back");
+}
