@@ -61,6 +61,11 @@ impl TextIs {
         Self(pattern.into())
     }
 
+    /// As it was written.
+    pub fn pattern(&self) -> &str {
+        &self.0
+    }
+
     /// Whether the whole text matches.
     pub fn matches(&self, text: &str) -> bool {
         // NUL as the one-character wildcard: no text from a header or a rule holds it, so `?` stays itself.

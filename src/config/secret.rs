@@ -1,0 +1,115 @@
+//! Secrets: from an environment variable or a file, used as they are (B77), never shown.
+
+#![allow(clippy::wildcard_enum_match_arm, reason = "TOML's values are not our enum: what is not expected is refused")]
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use toml::de::DeValue;
+
+use super::problem::Reported;
+use super::table::{Table, type_of};
+use crate::core::target::Secret;
+
+/// Whether destinations' secrets are read. The database's connection string always is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Secrets {
+    /// Read them; one that is unset or empty is a problem.
+    Resolve,
+    /// Leave them empty: for commands that send nothing.
+    Skip,
+}
+
+/// Where secrets come from.
+pub(super) struct Sources<'a> {
+    pub(super) secrets: Secrets,
+    /// The environment.
+    pub(super) env: &'a dyn Fn(&str) -> Option<String>,
+    /// The directory of the configuration file, which paths start from.
+    pub(super) directory: PathBuf,
+}
+
+/// Why a file could not be read, in words that follow its name.
+pub(super) fn why_unreadable(error: &std::io::Error) -> String {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::NotFound => "does not exist".to_owned(),
+        ErrorKind::PermissionDenied => "may not be read by this user".to_owned(),
+        ErrorKind::InvalidData => "is not UTF-8".to_owned(),
+        kind => format!("cannot be read: {kind}"),
+    }
+}
+
+/// Longer than any credential.
+const FILE_MAX_BYTES: u64 = 64 * 1024;
+
+impl Sources<'_> {
+    /// A destination's secret: `None` where it is not given.
+    pub(super) fn secret(&self, table: &Table<'_>, key: &str) -> Result<Option<Secret>, Reported> {
+        match table.item(key).map(|item| item.value) {
+            None => Ok(None),
+            Some(DeValue::Table(_)) => self.elsewhere(table, key, self.secrets),
+            Some(DeValue::String(_)) => {
+                Err(table
+                    .wrong(key, "must not stand in this file; write `{ env = \"NAME\" }` or `{ file = \"path\" }`"))
+            }
+            Some(other) => Err(table.wrong(
+                key,
+                format!("must be `{{ env = \"NAME\" }}` or `{{ file = \"path\" }}`, found {}", type_of(other)),
+            )),
+        }
+    }
+
+    /// A connection string: the same, or in the file itself.
+    pub(super) fn connection_string(&self, table: &Table<'_>, key: &str) -> Result<Option<Secret>, Reported> {
+        match table.item(key).map(|item| item.value) {
+            Some(DeValue::String(text)) if text.is_empty() => Err(table.wrong(key, "must not be empty")),
+            Some(DeValue::String(text)) => Ok(Some(Secret::new(text.as_ref()))),
+            Some(DeValue::Table(_)) => self.elsewhere(table, key, Secrets::Resolve),
+            Some(other) => Err(table.wrong(
+                key,
+                format!(
+                    "must be a string, `{{ env = \"NAME\" }}` or `{{ file = \"path\" }}`, found {}",
+                    type_of(other)
+                ),
+            )),
+            None => Ok(None),
+        }
+    }
+
+    fn elsewhere(&self, table: &Table<'_>, key: &str, secrets: Secrets) -> Result<Option<Secret>, Reported> {
+        let Some(place) = table.sub(key)? else { return Ok(None) };
+        let (env, file) = (place.text_if("env"), place.text_if("file"));
+        let read = match (env?, file?) {
+            (Some(name), None) if secrets == Secrets::Resolve => self.env_value(&name),
+            (None, Some(path)) if secrets == Secrets::Resolve => self.file_content(Path::new(&path)),
+            (Some(_), None) | (None, Some(_)) => return Ok(Some(Secret::new(""))),
+            (Some(_), Some(_)) | (None, None) => Err("needs either `env` or `file`".to_owned()),
+        };
+        read.map(Some).map_err(|complaint| table.wrong(key, complaint))
+    }
+
+    fn env_value(&self, name: &str) -> Result<Secret, String> {
+        match (self.env)(name) {
+            None => Err(format!("needs the environment variable {name}, which is not set")),
+            Some(value) if value.trim().is_empty() => {
+                Err(format!("needs the environment variable {name}, which is empty"))
+            }
+            Some(value) => Ok(Secret::new(value)),
+        }
+    }
+
+    fn file_content(&self, path: &Path) -> Result<Secret, String> {
+        let path = self.directory.join(path);
+        let refused = |why: &str| format!("needs the file {}, which {why}", path.display());
+        let mut text = String::new();
+        std::fs::File::open(&path)
+            .and_then(|file| file.take(FILE_MAX_BYTES + 1).read_to_string(&mut text))
+            .map_err(|error| refused(&why_unreadable(&error)))?;
+        if text.len() as u64 > FILE_MAX_BYTES {
+            return Err(refused("is longer than 64 KiB"));
+        }
+        let line = text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
+        if line.trim().is_empty() { Err(refused("is empty")) } else { Ok(Secret::new(line)) }
+    }
+}

@@ -1,0 +1,111 @@
+//! Secrets: used as they are (B77), never shown (B79).
+
+use super::*;
+use crate::core::target::{Auth, Secret};
+
+#[test]
+fn b77_secrets_are_used_as_they_are() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let secret = "a\\c\"$G}'#${HOME}";
+    std::fs::write(directory.path().join("token"), format!("{secret}\n")).expect("written");
+    let name = directory.path().join("outboxd.toml");
+    let env = |variable: &str| (variable == "P").then(|| format!("{secret}\n"));
+    let text = "[database]\nurl = 'postgres://u:$x{y}@h/d'\n[destination.a]\nbase_url = \"http://a\"\n\
+         auth = { bearer = { file = \"token\" } }\n[destination.b]\nbase_url = \"http://b\"\n\
+         auth.basic = { user = \"u\", password = { env = \"P\" } }\n";
+    let config = Config::parse(text, &name.display().to_string(), Secrets::Resolve, &env).expect("accepted");
+    assert_eq!(config.database.url.expose(), "postgres://u:$x{y}@h/d");
+    assert_eq!(config.targets["a"].auth, Auth::Bearer(Secret::new(secret)));
+    let password = Secret::new(format!("{secret}\n"));
+    assert_eq!(config.targets["b"].auth, Auth::Basic { user: "u".into(), password });
+}
+
+#[test]
+fn b77_missing_secrets_are_all_named_at_once_or_not_read() {
+    let text = format!(
+        "{DATABASE}direct_url = {{ env = \"NONE\" }}\n[destination.a]\nbase_url = \"http://a\"\nauth.bearer.env = \"UNSET\"\n\
+         [destination.b]\nbase_url = \"http://b\"\nauth = {{ header = {{ name = \"X-Key\", value = {{ env = \"EMPTY\" }} }} }}\n\
+         [destination.c]\nbase_url = \"http://c\"\nauth = {{ bearer = {{ file = \"no/such\" }} }}\n\
+         [destination.e]\nbase_url = \"http://c\"\nauth = {{ bearer = {{ env = \"BROKEN\" }} }}\n"
+    );
+    assert_eq!(
+        refused(&text),
+        [
+            "outboxd.toml:3: `direct_url` in [database] needs the environment variable NONE, which is not set",
+            "outboxd.toml:6: `bearer` in [destination.a.auth] needs the environment variable UNSET, which is not set",
+            "outboxd.toml:9: `value` in [destination.b.auth.header] needs the environment variable EMPTY, which is empty",
+            "outboxd.toml:12: `bearer` in [destination.c.auth] needs the file no/such, which does not exist",
+            "outboxd.toml:15: `bearer` in [destination.e.auth] is a secret with a line break or control character, which \
+             no header can carry",
+        ]
+    );
+    let skipped = Config::parse(&text, "outboxd.toml", Secrets::Skip, &env).expect_err("the database's is always read");
+    assert_eq!(skipped.problems.len(), 1);
+}
+
+#[test]
+fn b79_no_message_shows_a_secret() {
+    let urls = [
+        "postgres://u:hunter2@h:port/d",
+        "postgres://u:hunter2@h@h/d",
+        "postgres://u:p@hunter2/x@h/d",
+        "postgres://u:hunter2%zz%ff@/d",
+        "postgres://u%ff:hunter2@h/d",
+        "postgres://u:hunter2@h/d?hunter2",
+        "postgres://u:hunter2@h/d?hunter2=1",
+        "postgres://u:hunter2",
+        "host=h user=u password=hunter2 hunter2",
+        "host=h user=u password='hunter2",
+        "host=h user=u password=x hunter2=y",
+        "host=hunter2! user=u",
+        "hunter2",
+        "user=hunter2",
+    ];
+    for url in urls {
+        let text = format!("[database]\nurl = '''{url}'''\ndirect_url = '''{url}'''\n");
+        let refusal = parse(&text).expect_err(url);
+        assert_eq!(refusal.problems.len(), 2, "{url}: {refusal}");
+        assert!(refusal.to_string().contains("outboxd.toml:2: `url` in [database] "), "{refusal}");
+        assert!(!format!("{refusal} {refusal:?}").contains("hunter2"), "{url}: {refusal}");
+    }
+    let literal = "auth = { bearer = \"hunter2\" }";
+    assert_eq!(
+        refused(&file(literal, "", "")),
+        [
+            "outboxd.toml:5: `bearer` in [destination.d.auth] must not stand in this file; write `{ env = \"NAME\" }` or \
+          `{ file = \"path\" }`"
+        ]
+    );
+    let broken = "[database]\nurl = \"postgres://u:hunter2\"@h/d\"\n";
+    assert!(!parse(broken).expect_err("refused").to_string().contains("hunter2"));
+}
+
+#[test]
+fn b79_host_database_and_user_are_shown_and_the_password_is_not() {
+    let config = accepted(
+        &file("auth = { bearer = { env = \"TOKEN\" } }", "", "")
+            .replace("\"postgres://outboxd@localhost/app\"", "{ env = \"DATABASE_URL\" }"),
+    );
+    assert_eq!(config.database.place().to_string(), "outboxd@db1:6432/app");
+    let shown = format!("{} {config:?}", config.describe());
+    assert!(shown.contains("outboxd@db1:6432/app") && !shown.contains("hunter2"), "{shown}");
+}
+
+#[test]
+fn tls_is_refused_honestly() {
+    for url in ["postgres://u@h/d?sslmode=require", "postgres://u@h/d?sslmode=verify-full", "host=h sslmode=verify-ca"]
+    {
+        let text = format!("[database]\nurl = \"{url}\"\n");
+        assert_eq!(
+            refused(&text),
+            ["outboxd.toml:2: `url` in [database] TLS to PostgreSQL is not supported yet by this version; write \
+              `sslmode=disable` or `sslmode=prefer`, without `sslrootcert`"]
+        );
+    }
+    accepted("[database]\nurl = \"postgres://u@h/d?sslmode=prefer\"\n");
+    assert_eq!(
+        refused(&file("", "", "").replace("http://d", "https://d")),
+        ["outboxd.toml:4: `base_url` in [destination.d] is refused: https is not supported yet by this version; only \
+          http:// is"]
+    );
+}
