@@ -1,4 +1,5 @@
 //! outboxd.
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod core;

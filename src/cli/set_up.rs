@@ -61,7 +61,7 @@ pub fn catalogue(config: &Config) -> Catalogue {
         targets: config.targets.clone(),
         operations: (config.operations.values().cloned())
             .map(|operation| {
-                let max = config.operation_max_in_flight(&operation.name);
+                let max = config.limits.get(&operation.name).map_or(u32::MAX, |limits| limits.max_in_flight);
                 (operation, max)
             })
             .collect(),

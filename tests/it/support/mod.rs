@@ -1,0 +1,7 @@
+//! What the tests stand on.
+
+pub mod database;
+pub mod world;
+
+pub use database::Database;
+pub use world::World;
