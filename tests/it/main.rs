@@ -4,3 +4,6 @@
 #![allow(missing_docs, reason = "tests read as sentences")]
 
 mod support;
+
+mod enqueue;
+mod guards;

@@ -7,6 +7,7 @@ use outboxd::core::target::Secret;
 use outboxd::ledger;
 use outboxd::proving::cluster::{Cluster, ClusterOptions};
 use outboxd::proving::session;
+use serde_json::Value;
 use tokio_postgres::Client;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -96,13 +97,49 @@ impl Database {
 
     /// The SQLSTATE and message of a statement that must be refused.
     pub async fn refused(&self, sql: &str, params: &[&(dyn ToSql + Sync)]) -> (String, String) {
-        let error = self.client.query(sql, params).await.expect_err("a refusal");
+        let error = self.client.query(sql, params).await.expect_err(sql);
         let db = error.as_db_error().unwrap_or_else(|| panic!("{sql}: {error:?}"));
         (db.code().code().to_owned(), db.message().to_owned())
+    }
+
+    /// The whole of a delivery's row.
+    pub async fn delivery(&self, action: Uuid) -> Value {
+        self.one("select to_jsonb(d) from outbox.delivery d where action_id = $1", &[&action]).await
+    }
+
+    /// The history of an action, oldest first.
+    pub async fn attempts(&self, action: Uuid) -> Vec<Value> {
+        let sql = "select to_jsonb(h) from outbox.attempt h where action_id = $1 order by finished_at";
+        self.client.query(sql, &[&action]).await.expect("the history").iter().map(|row| row.get(0)).collect()
+    }
+
+    /// Runs what must not be refused.
+    pub async fn run(&self, sql: &str) {
+        self.client.batch_execute(sql).await.unwrap_or_else(|e| panic!("{sql}: {e:?}"));
+    }
+
+    /// Waits until that session waits for a lock that somebody else holds.
+    pub async fn until_blocked(&self, pid: i32) {
+        let wait = async {
+            while !self.one::<bool>("select cardinality(pg_blocking_pids($1)) > 0", &[&pid]).await {
+                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(super::world::SOON, wait).await.expect("the session waits for a lock");
     }
 
     /// Where an action stands: its label in `outbox.status`.
     pub async fn label(&self, action: Uuid) -> String {
         self.one("select label from outbox.status where action_id = $1", &[&action]).await
     }
+}
+
+/// The process of a session.
+pub async fn pid(session: &Client) -> i32 {
+    session.query_one("select pg_backend_pid()", &[]).await.expect("a pid").get(0)
+}
+
+/// The SQLSTATE of an error.
+pub fn sqlstate(error: &tokio_postgres::Error) -> String {
+    error.code().unwrap_or_else(|| panic!("no SQLSTATE: {error:?}")).code().to_owned()
 }

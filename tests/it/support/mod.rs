@@ -1,6 +1,7 @@
 //! What the tests stand on.
 
 pub mod database;
+pub mod ledger;
 pub mod world;
 
 pub use database::Database;
