@@ -13,7 +13,7 @@ create function outbox.uuid_v7() returns uuid language sql volatile parallel saf
 
 -- A length-prefixed field: NULL and empty differ, and no two lists of fields give the same bytes.
 create function outbox.field(v bytea) returns bytea language sql immutable parallel safe as $$
-  select case when v is null then '\xffffffff'::pg_catalog.bytea
+  select case when v is null then pg_catalog.decode('ffffffff', 'hex')
     else pg_catalog.int4send(pg_catalog.octet_length(v)) operator(pg_catalog.||) v end $$;
 
 -- What a key is compared by: everything that reaches the destination or changes the order of effects. Times and
@@ -32,8 +32,8 @@ create function outbox.input_hash(
 -- Refuses what could never be sent (OB422), naming the argument and never its value.
 create function outbox.refuse_unsendable(
   operation text, retry_key text, tenant text, principal text, params json, headers json, content_type text,
-  traceparent text, ordering_key text, authority text, compensates uuid
-) returns void language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+  traceparent text, ordering_key text, authority text, compensates uuid, not_before timestamptz
+) returns void language plpgsql stable set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
 declare
   wrong text;
 begin
@@ -51,24 +51,30 @@ begin
     when params is not null and json_typeof(params) <> 'object' then 'params is not a JSON object'
     when headers is not null and json_typeof(headers) <> 'object' then 'headers is not a JSON object'
     when content_type ~ '[^ -~]' or octet_length(content_type) > 200 then 'content_type is not a header value of at most 200 bytes'
-    when traceparent is not null and traceparent !~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-.{0,100})?$'
+    when traceparent is not null and traceparent !~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-[!-~]{0,100})?$'
       then 'traceparent is not a W3C trace context'
+    when not isfinite(not_before) then 'not_before is infinite'
     when ordering_key is not null then 'ordering_key is not supported by this version'
     when compensates is not null then 'compensates is not supported by this version'
   end;
   if wrong is null and headers is not null then
     -- As JSON text, since the value may hold escapes that no text of this database can.
-    select 'headers: ' || case
-        when h.key !~ '^[!#$%&''*+.^_`|~0-9A-Za-z-]+$' then 'a name is not a header name'
-        when json_typeof(h.value) <> 'string' then format('the value of %s is not a string', h.key)
-        else format('the value of %s has a control character', h.key) end
-      into wrong
-      from json_each(headers) h
-      where h.key !~ '^[!#$%&''*+.^_`|~0-9A-Za-z-]+$'
-        or json_typeof(h.value) <> 'string'
-        -- a backslash that is not itself escaped, and a control character other than a tab behind it
-        or h.value::text ~ '(^|[^\\])(\\\\)*\\(u000[0-8a-fA-F]|u001[0-9a-fA-F]|u007[fF]|[bfnr])'
-      limit 1;
+    begin
+      select 'headers: ' || case
+          when h.key !~ '^[!#$%&''*+.^_`|~0-9A-Za-z-]+$' then 'a name is not a header name'
+          when json_typeof(h.value) <> 'string' then format('the value of %s is not a string', h.key)
+          else format('the value of %s has a control character', h.key) end
+        into wrong
+        from json_each(headers) h
+        where h.key !~ '^[!#$%&''*+.^_`|~0-9A-Za-z-]+$'
+          or json_typeof(h.value) <> 'string'
+          -- a backslash that is not itself escaped, and a control character other than a tab behind it
+          or h.value::text ~ '(^|[^\\])(\\\\)*\\(u000[0-8a-fA-F]|u001[0-9a-fA-F]|u007[fF]|[bfnr])'
+          or strpos(h.value::text, chr(127)) > 0
+        limit 1;
+    exception when untranslatable_character or invalid_text_representation then
+      wrong := 'headers: a name or value has a NUL or half a surrogate pair';
+    end;
   end if;
   if wrong is not null then
     raise exception 'this action could never be sent: %', wrong using errcode = 'OB422';
@@ -97,7 +103,7 @@ declare
 begin
   perform outbox.refuse_unsendable(enqueue_bytes.operation, v_key, enqueue_bytes.tenant, enqueue_bytes.principal,
     enqueue_bytes.params, enqueue_bytes.headers, enqueue_bytes.content_type, enqueue_bytes.traceparent,
-    enqueue_bytes.ordering_key, enqueue_bytes.authority, enqueue_bytes.compensates);
+    enqueue_bytes.ordering_key, enqueue_bytes.authority, enqueue_bytes.compensates, enqueue_bytes.not_before);
   v_hash := outbox.input_hash(enqueue_bytes.body, enqueue_bytes.content_type, enqueue_bytes.params::text,
     enqueue_bytes.headers::text, enqueue_bytes.ordering_key, enqueue_bytes.compensates);
 

@@ -6,4 +6,5 @@
 mod support;
 
 mod enqueue;
+mod enqueue_refused;
 mod guards;
