@@ -5,6 +5,8 @@
 
 mod support;
 
+mod claim;
+mod claim_fair;
 mod enqueue;
 mod enqueue_refused;
 mod guards;
