@@ -58,8 +58,9 @@ with recursive want as materialized (
           and (r.tenant is null or r.tenant = a.tenant) and (r.principal is null or r.principal = a.principal)
           and (r.operation is null or r.operation = a.operation) and (r.authority is null or r.authority = a.authority)
       ) then 'authority_revoked'
-      -- a stop that was seen while in doubt holds, whatever has been lifted since
-      when p.doubt_since is not null and p.reason in ('cancelled', 'deadline', 'authority_revoked') then p.reason
+      -- a stop that was seen while in doubt holds, whatever has been lifted since; also when late evidence has cleared
+      -- the doubt (in no other way does an open row come by such a reason)
+      when p.reason in ('cancelled', 'deadline', 'authority_revoked') then p.reason
     end as stop,
     a.traceparent, a.params, a.headers, a.content_type, a.body
   from pick p join outbox.action a using (action_id) left join outbox.cancellation c using (action_id)
@@ -67,7 +68,9 @@ with recursive want as materialized (
   select s.*,
     case
       when s.proof is not null then 'conclude'
-      when s.state = 'dispatching' and s.step = 'send' and (not s.marks or s.marked_at is not null) then 'lapsed'
+      -- It may have been sent: its claim or its mark has dated it to the end of the lease. Asked of the row, since the
+      -- configuration may not be the one it was claimed under.
+      when s.state = 'dispatching' and s.step = 'send' and s.last_sent_at >= s.due_at then 'lapsed'
       when s.step in ('send', 'conclude') and s.stop is not null and not s.override then 'conclude'
       else s.step
     end as now

@@ -7,6 +7,9 @@ mod support;
 
 mod claim;
 mod claim_fair;
+mod claim_lapse;
+mod claim_stops;
+mod control;
 mod enqueue;
 mod enqueue_refused;
 mod guards;
