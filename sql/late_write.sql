@@ -56,6 +56,9 @@ with told as (
       else d.first_sent_at end,
     last_sent_at = case
       when t.meaning in ('clear_to_pending', 'clear_to_retryable') and d.state <> 'dispatching' then null
+      -- Beyond the end of the lease, so that the holder's settle sees that the times are not those of his claim.
+      when t.meaning = 'doubt' and d.state = 'dispatching' and d.step = 'send'
+        then greatest(d.last_sent_at, t.sent_to, d.due_at) + interval '1 microsecond'
       when t.meaning = 'doubt' then greatest(d.last_sent_at, t.sent_to)
       else d.last_sent_at end,
     sent_digest = case

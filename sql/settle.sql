@@ -20,7 +20,7 @@
 -- Race won: fence, attempt_id and state are compared by the update itself; after a failover to a replica that lost
 -- a claim the fence alone may be handed out twice, the attempt_id never is.
 -- Sent times are only changed where the row still has what this claim wrote (`last_sent_at = due_at`, the lease's
--- end): a late widening stays.
+-- end): a late widening stays. What a lookup or a cancel has learnt is not written over one either.
 with told as materialized (
   select * from unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::text[], $7::text[],
       $8::text[], $9::bigint[], $10::text[], $11::text[], $12::int[], $13::timestamptz[], $14::uuid[], $15::text[],
@@ -41,7 +41,8 @@ with told as materialized (
     receipt = coalesce(t.receipt, d.receipt),
     doubt_since = t.doubt_since,
     doubt_attempt = t.doubt_attempt,
-    proof = null,
+    -- used up by what closes or holds the row; a claim that is handed back leaves it waiting
+    proof = case when t.state not in ('succeeded', 'terminal_failure') and t.step <> 'review' then d.proof end,
     override = t.override_back,
     first_sent_at = case
       when t.sent = 'cleared' then null
@@ -62,6 +63,7 @@ with told as materialized (
   where d.action_id = t.action_id and d.fence = t.fence and d.attempt_id = t.attempt_id and d.state = 'dispatching'
     and d.doubt_since is not distinct from t.was_since and d.doubt_attempt is not distinct from t.was_attempt
     and d.proof is not distinct from t.was_proof
+    and (d.step = 'send' or d.last_sent_at is not distinct from t.last_before)
   returning d.action_id, t.attempt_id, d.attempts, d.fence, d.state, t.kind, t.idempotency_key, t.started_ago,
     t.deadline_in, t.evidence, t.http_status, t.receipt, t.detail
 ), history as (

@@ -109,9 +109,8 @@ impl Settler {
         for mut outcome in missing {
             match standing.get(&outcome.claimed.intent.id) {
                 Some(Standing::SettledBefore) => telling::settled(&outcome, &self.tally),
-                Some(Standing::Changed { doubt, proof }) => {
-                    outcome.claimed.row.doubt = *doubt;
-                    outcome.claimed.row.proof.clone_from(proof);
+                Some(Standing::Changed(row)) => {
+                    outcome.claimed.row.clone_from(row);
                     outcome.decide_again();
                     open.push(outcome);
                 }

@@ -55,13 +55,8 @@ pub struct History {
 pub enum Standing {
     /// It had been written before; the answer to that COMMIT was lost.
     SettledBefore,
-    /// Still ours, but doubt or proof changed meanwhile: decide again.
-    Changed {
-        /// The doubt now.
-        doubt: Option<Doubt>,
-        /// The proof now.
-        proof: Option<String>,
-    },
+    /// Still ours, but doubt, proof or sent times changed meanwhile: decide again, upon this.
+    Changed(Box<Row>),
     /// Somebody else's by now.
     Overtaken,
 }
@@ -100,10 +95,20 @@ impl Ledger {
                 if row.try_get("settled_before")? {
                     Standing::SettledBefore
                 } else if held {
-                    Standing::Changed {
+                    let now = Row {
                         doubt: doubt_since.map(|since| Doubt { since, attempt: doubt_attempt.map(AttemptId) }),
                         proof: row.try_get("proof")?,
-                    }
+                        ..ours.row.clone()
+                    };
+                    Standing::Changed(Box::new(match now.step {
+                        // The row has what the claim itself wrote.
+                        Step::Send => now,
+                        Step::Lookup | Step::Cancel | Step::Conclude | Step::Review => Row {
+                            first_sent_at: row.try_get("first_sent_at")?,
+                            last_sent_at: row.try_get("last_sent_at")?,
+                            ..now
+                        },
+                    }))
                 } else {
                     Standing::Overtaken
                 },

@@ -26,7 +26,10 @@ impl ToSql for Timestamp {
     to_sql_checked!();
 }
 
-/// Microseconds as PostgreSQL's bigint; saturates.
+/// A hundred years, in microseconds. Added to any clock it is still a timestamp that PostgreSQL can hold.
+const LONGEST: i64 = 100 * 31_557_600 * 1_000_000;
+
+/// Microseconds as PostgreSQL's bigint; saturates at a hundred years.
 pub(super) fn micros(duration: std::time::Duration) -> i64 {
-    i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
+    i64::try_from(duration.as_micros()).map_or(LONGEST, |micros| micros.min(LONGEST))
 }

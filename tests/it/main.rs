@@ -13,3 +13,4 @@ mod control;
 mod enqueue;
 mod enqueue_refused;
 mod guards;
+mod settle;
