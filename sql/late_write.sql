@@ -69,7 +69,9 @@ with told as (
     marked_at = case
       when t.meaning in ('clear_to_pending', 'clear_to_retryable') and d.state <> 'dispatching' then null
       else d.marked_at end,
-    closed_at = case when t.meaning = 'close' then t.now end
+    closed_at = case when t.meaning = 'close' then t.now end,
+    -- While somebody holds the row it is when his claim began.
+    updated_at = case when d.state = 'dispatching' then d.updated_at else t.now end
   from told t
   where d.action_id = $1::uuid and t.meaning not in ('record', 'contradicts')
   returning d.state

@@ -23,7 +23,7 @@ set search_path = pg_catalog, pg_temp as $$
 -- One sentence that is true. Whatever is in doubt is said to be unknown, also while it is being sent again.
 create function outbox.sentence(
   state text, step text, doubt_since timestamptz, first_sent_at timestamptz, due_at timestamptz, reason text,
-  closed_at timestamptz, is_cancelled boolean
+  closed_at timestamptz, is_cancelled boolean, is_contradicted boolean
 ) returns text language sql stable set search_path = pg_catalog, outbox, pg_temp as $$
   select case
     when doubt_since is not null then format('Outcome unknown since %s; %s.', outbox.utc(doubt_since), case step
@@ -34,10 +34,14 @@ create function outbox.sentence(
       when 'review' then 'a person must decide'
       else 'being worked out' end)
     when state = 'succeeded' then format('Delivered; the destination confirmed it at %s.', outbox.utc(closed_at))
+    when state = 'terminal_failure' and is_contradicted
+      then format('Closed as not delivered (%s), but contradicted: the destination confirmed it later; a person must look.',
+        replace(coalesce(reason, 'no reason'), '_', ' '))
     when state = 'terminal_failure' then format('Not delivered (%s); it will not be tried again.', replace(coalesce(reason, 'no reason'), '_', ' '))
     when state = 'dispatching' and step = 'send' and first_sent_at is not null
       then format('Sent %s ago; no answer yet.', outbox.ago(first_sent_at))
-    when is_cancelled then 'Cancelled; nothing will be sent.'
+    -- A worker that is to send may be about to, whatever has been requested since.
+    when is_cancelled and not (state = 'dispatching' and step = 'send') then 'Cancelled; nothing will be sent.'
     when state = 'dispatching' then 'Committed; a worker has it, nothing has been sent yet.'
     when state = 'retryable_failure' then format('Not done yet (%s); next attempt at %s.', replace(coalesce(reason, 'no reason'), '_', ' '), outbox.utc(due_at))
     when due_at > clock_timestamp() and reason is null then format('Committed; to be sent at %s.', outbox.utc(due_at))
@@ -48,7 +52,9 @@ create view outbox.status as
 select a.action_id, a.tenant, a.principal, a.operation, a.retry_key, d.state, d.step,
   outbox.label(d.state, d.step) as label,
   outbox.sentence(d.state, d.step, d.doubt_since, d.first_sent_at, d.due_at, d.reason, d.closed_at,
-    c.action_id is not null) as sentence,
+    c.action_id is not null,
+    d.state = 'terminal_failure' and exists (select from outbox.attempt h
+      where h.action_id = d.action_id and h.kind = 'late' and h.verdict = 'contradicts')) as sentence,
   d.attempts, d.reason, d.receipt, d.doubt_since, d.due_at, a.created_at, d.closed_at
 from outbox.action a
 join outbox.delivery d using (action_id)

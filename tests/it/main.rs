@@ -13,4 +13,6 @@ mod control;
 mod enqueue;
 mod enqueue_refused;
 mod guards;
+mod late;
 mod settle;
+mod status;
