@@ -14,5 +14,8 @@ mod enqueue;
 mod enqueue_refused;
 mod guards;
 mod late;
+mod migrate;
+mod plans;
+mod roles;
 mod settle;
 mod status;

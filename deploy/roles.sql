@@ -1,0 +1,75 @@
+-- Four roles to grant to logins, each with no more than it needs. Optional; run it as the schema's owner or a superuser
+-- after `outboxd migrate`, and again after every later one. Whoever runs it needs CREATEROLE unless the roles exist.
+--
+--   psql "$DATABASE_URL" -f roles.sql
+--   grant outbox_app to my_application;
+--   grant outbox_dispatcher to outboxd;
+--
+-- outbox_app         an application: enqueues, receives, cancels, reads the status; never a body, never another table
+-- outbox_dispatcher  `outboxd run` and `check`: moves deliveries, writes history and the inventory; deletes nothing
+-- outbox_operator    a person's tool: stops things and reads the history
+-- outbox_reader      a UI or an assistant: reads the status
+--
+-- Roles belong to the whole cluster, what they may do to this database.
+
+do $$
+declare
+  role text;
+begin
+  foreach role in array array['outbox_app', 'outbox_dispatcher', 'outbox_operator', 'outbox_reader'] loop
+    if not exists (select from pg_catalog.pg_roles where rolname = role) then
+      begin
+        execute pg_catalog.format('create role %I nologin', role);
+      exception when duplicate_object or unique_violation then
+        null; -- made meanwhile, from another database
+      end;
+    end if;
+  end loop;
+end $$;
+
+begin;
+
+-- From nothing, so that what a former version granted does not stay.
+revoke all on schema outbox from public, outbox_app, outbox_dispatcher, outbox_operator, outbox_reader;
+revoke all on all tables in schema outbox from public, outbox_app, outbox_dispatcher, outbox_operator, outbox_reader;
+revoke all on all sequences in schema outbox from public, outbox_app, outbox_dispatcher, outbox_operator, outbox_reader;
+revoke all on all functions in schema outbox from public, outbox_app, outbox_dispatcher, outbox_operator, outbox_reader;
+
+grant usage on schema outbox to outbox_app, outbox_dispatcher, outbox_operator, outbox_reader;
+
+-- The status, and the functions that its view calls on behalf of whoever reads it.
+grant select on outbox.status to outbox_app, outbox_operator, outbox_reader;
+grant execute on function
+    outbox.label(text, text),
+    outbox.sentence(text, text, timestamptz, timestamptz, timestamptz, text, timestamptz, boolean, boolean),
+    outbox.ago(timestamptz),
+    outbox.utc(timestamptz)
+  to outbox_app, outbox_operator, outbox_reader;
+
+-- These run as their owner: whoever calls them needs no table.
+grant execute on function
+    outbox.enqueue(text, json, text, text, text, text, json, text, text, text, json, text, timestamptz, timestamptz,
+      timestamptz, text, uuid),
+    outbox.enqueue_bytes(text, bytea, text, text, text, text, text, json, text, text, text, json, text, timestamptz,
+      timestamptz, timestamptz, text, uuid),
+    outbox.receive(text, text),
+    outbox.cancel(uuid, text, text)
+  to outbox_app;
+grant execute on function
+    outbox.cancel(uuid, text, text),
+    outbox.revoke(text, text, text, text, text, text),
+    outbox.restore(bigint, text, text)
+  to outbox_operator;
+grant select on outbox.attempt, outbox.cancellation, outbox.revocation, outbox.operation to outbox_operator;
+
+-- What the statements of `outboxd run` touch.
+grant select on outbox.action, outbox.cancellation, outbox.revocation to outbox_dispatcher;
+grant select, update on outbox.delivery to outbox_dispatcher;
+grant select, insert on outbox.attempt to outbox_dispatcher;
+grant select on outbox.operation to outbox_dispatcher;
+grant insert (operation, destination, effect, contract, meaning, owner),
+    update (destination, effect, contract, meaning, owner, updated_at)
+  on outbox.operation to outbox_dispatcher; -- never forgets_before
+grant execute on function outbox.uuid_v7(), outbox.schema_version() to outbox_dispatcher;
+
+commit;

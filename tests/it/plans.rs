@@ -1,0 +1,115 @@
+//! What a claim costs depends on what is due, not on what is closed or scheduled (B56).
+
+use serde_json::Value;
+use tokio_postgres::Client;
+
+use crate::support::Database;
+use crate::support::ledger::NOTE;
+
+const CLAIM: &str = include_str!("../../sql/claim.sql");
+const NEXT_DUE: &str = include_str!("../../sql/next_due.sql");
+const SESSION: &str = include_str!("../../src/ledger/session.rs");
+
+/// The settings of the ledger's own sessions.
+fn settings() -> &'static str {
+    let (_, rest) = SESSION.split_once("const SETTINGS: &str = \"").expect("the settings");
+    rest.split_once("\";").expect("their end").0
+}
+
+/// A session like the ledger's, with its statements prepared.
+async fn prepared(db: &Database) -> Client {
+    let session = db.session().await;
+    let statements = format!(
+        "{}; prepare claim (text[], int[], bigint[], text[], bytea[], boolean[], text) as {CLAIM};
+         prepare next_due (text[]) as {NEXT_DUE}",
+        settings()
+    );
+    session.batch_execute(&statements).await.expect("prepared");
+    session
+}
+
+/// The plan of a claim that is carried out and rolled back.
+async fn explain(session: &Client, statement: &str) -> Value {
+    session.batch_execute("begin").await.unwrap();
+    let sql = format!("explain (analyze, buffers, timing off, format json) execute {statement}");
+    let plan: Value = session.query_one(&sql, &[]).await.unwrap_or_else(|e| panic!("{e:?}")).get(0);
+    session.batch_execute("rollback").await.unwrap();
+    plan[0]["Plan"].clone()
+}
+
+fn claim() -> String {
+    format!("claim (array['{NOTE}'], array[64], array[60000000], array[''], array['\\x01'::bytea], array[false], 'w')")
+}
+
+fn nodes(plan: &Value) -> Vec<&Value> {
+    let below = plan["Plans"].as_array().map(Vec::as_slice).unwrap_or_default();
+    std::iter::once(plan).chain(below.iter().flat_map(nodes)).collect()
+}
+
+fn pages(plan: &Value) -> i64 {
+    ["Shared Hit Blocks", "Shared Read Blocks"].iter().filter_map(|name| plan[name].as_i64()).sum()
+}
+
+/// Closed rows and rows of tomorrow, of some tenants.
+async fn fill(db: &Database) {
+    db.run(&format!(
+        "insert into outbox.delivery (action_id, operation, tenant, state, step, due_at, closed_at, budget_from, updated_at)
+           select gen_random_uuid(), '{NOTE}', 't' || n % 5, 'succeeded', 'conclude', null, now(), now(), now()
+           from generate_series(1, 200000) n;
+         insert into outbox.delivery (action_id, operation, tenant, due_at, budget_from, updated_at)
+           select gen_random_uuid(), '{NOTE}', 't' || n % 5, now() + interval '1 day', now(), now()
+           from generate_series(1, 50000) n"
+    ))
+    .await;
+    db.run("vacuum analyze outbox.delivery").await;
+}
+
+async fn enqueue_due(db: &Database) {
+    db.run(
+        "select outbox.enqueue('note.publish', '{}', n::text, tenant => 't' || n % 5) from generate_series(1, 20) n",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn b56_a_claim_costs_what_is_due_and_not_what_is_closed_or_scheduled() {
+    let db = Database::new().await;
+    enqueue_due(&db).await;
+    let session = prepared(&db).await;
+    explain(&session, &claim()).await; // warms the session's caches
+    let small = explain(&session, &claim()).await;
+    fill(&db).await;
+    let session = prepared(&db).await;
+    explain(&session, &claim()).await;
+    let large = explain(&session, &claim()).await;
+
+    for node in nodes(&large) {
+        let kind = node["Node Type"].as_str().unwrap_or_default();
+        let relation = node["Relation Name"].as_str().unwrap_or_default();
+        if ["delivery", "action", "attempt"].contains(&relation) && node["Operation"].is_null() {
+            assert!(kind.contains("Index"), "{kind} on {relation}");
+        }
+        let rows = node["Actual Rows"].as_f64().unwrap_or_default() * node["Actual Loops"].as_f64().unwrap_or_default();
+        assert!(rows <= 200.0, "{kind} of {rows} rows");
+        let removed = node["Rows Removed by Filter"].as_f64().unwrap_or_default();
+        assert!(removed <= 100.0, "{kind} reads {removed} rows in vain");
+    }
+    assert!(nodes(&large).iter().any(|node| node["Index Name"] == "delivery_due"), "{large:#}");
+    let claimed = |plan: &Value| plan["Actual Rows"].as_f64();
+    assert_eq!((claimed(&small), claimed(&large)), (Some(20.0), Some(20.0)));
+    // Indexes are two levels deeper, and a walk looks at one row of each tenant.
+    assert!(pages(&large) <= pages(&small) + 200, "{} pages instead of {}", pages(&large), pages(&small));
+}
+
+#[tokio::test]
+async fn b56_a_claim_that_finds_nothing_costs_a_probe_per_tenant() {
+    let db = Database::new().await;
+    fill(&db).await;
+    let session = prepared(&db).await;
+    explain(&session, &claim()).await;
+    let nothing = explain(&session, &claim()).await;
+    assert!(pages(&nothing) <= 60, "{} pages", pages(&nothing));
+    let next_due = explain(&session, "next_due (array['note.publish'])").await;
+    assert!(pages(&next_due) <= 60, "{} pages", pages(&next_due));
+    assert!(nodes(&next_due).iter().all(|node| node["Node Type"] != "Seq Scan"));
+}
