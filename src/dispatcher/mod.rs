@@ -233,12 +233,12 @@ impl Dispatcher {
         }
         for (name, next_after) in claims.next_after {
             if let Some(route) = self.routes.iter().find(|r| r.operation.name == name) {
+                let began_in_the_middle = !walk.after[route.index].is_empty();
                 walk.after[route.index] = next_after;
+                // A walk that did not cover all tenants has seen only a part of what is due.
+                let partly = began_in_the_middle || !walk.after[route.index].is_empty();
+                walk.hungry[route.index] = partly || got[route.index] >= shares[route.index];
             }
-        }
-        for (index, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0) {
-            // A walk that stopped before the last tenant has seen only a part.
-            walk.hungry[index] = got[index] >= *share || !walk.after[index].is_empty();
         }
         let hungry = shares.iter().enumerate().any(|(index, share)| *share > 0 && walk.hungry[index]);
         Ok(Found { some, hungry, full })
