@@ -12,12 +12,8 @@ use crate::support::World;
 const BOUND: Duration = Duration::from_secs(120);
 
 async fn demo(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let child = Command::new(World::binary())
-        .arg("demo")
-        .args(arguments)
-        .stdin(Stdio::null())
-        .kill_on_drop(true)
-        .output();
+    let child =
+        Command::new(World::binary()).arg("demo").args(arguments).stdin(Stdio::null()).kill_on_drop(true).output();
     let output = tokio::time::timeout(BOUND, child).await.expect("it ends by itself").expect("a child");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     (output.status.code(), text(output.stdout), text(output.stderr))

@@ -4,6 +4,9 @@ use super::Kept;
 use super::report::Report;
 use crate::core::action::State;
 
+/// How many violations are told in full.
+const VIOLATIONS_TOLD: usize = 10;
+
 /// The whole text that ends a demo.
 pub fn report(report: &Report) -> String {
     [vec![opening(report)], table(report), vec![asides(report)], doubts(report), vec![verdict(report)]]
@@ -91,14 +94,16 @@ fn verdict(report: &Report) -> String {
     )
 }
 
-/// What is not as promised, each with the action and its history.
+/// What is not as promised, each with the action and its history; where there is much of it, the first of it.
 pub fn violations(report: &Report) -> String {
     let mut lines = Vec::new();
-    for violation in &report.violations {
+    for violation in report.violations.iter().take(VIOLATIONS_TOLD) {
         let whose = violation.action.map(|action| format!("action {action}: ")).unwrap_or_default();
         lines.push(format!("{whose}{}", violation.what));
         lines.extend(violation.history.iter().map(|line| format!("    {line}")));
     }
+    let more = report.violations.len().saturating_sub(VIOLATIONS_TOLD);
+    lines.extend((more > 0).then(|| format!("and {more} more; --json names them all")));
     lines.join("\n")
 }
 
