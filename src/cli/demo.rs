@@ -58,9 +58,10 @@ fn print(ended: &demo::Ended, json: bool) -> Result<Exit, Fault> {
     if json {
         println!("{}", serde_json::to_string(ended)?);
     } else {
-        println!("{}", demo::show_report(&ended.report));
-        if let Some(kept) = &ended.kept {
-            println!("\n{}", demo::show_kept(kept));
+        println!("{}\n", demo::show_report(&ended.report));
+        match &ended.kept {
+            Some(kept) => println!("{}", demo::show_kept(kept)),
+            None => println!("Look around in the database: outboxd demo --keep"),
         }
     }
     if ended.report.violations.is_empty() {

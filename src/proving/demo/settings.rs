@@ -1,7 +1,7 @@
 //! The daemon's configuration: a destination that promises to remember keys, and impatient times so that 20 s suffice.
 
-/// How long the destination promises to remember a key.
-pub const WINDOW: &str = "24h";
+/// How long the destination promises to remember a key, hours.
+pub const WINDOW_HOURS: u32 = 24;
 
 /// As a file for `outboxd run`.
 pub fn toml(database_url: &str, base_url: &str) -> String {
@@ -37,8 +37,22 @@ backoff = {{ initial = "300ms", max = "2s" }}
 [contract."demo.announcements"]
 title = "The demo's destination: it remembers every key as long as it runs"
 reconcile = ["resend", "review"]
-key = {{ mode = "dedupe", place = "header:Idempotency-Key", window = "{WINDOW}", margin = "1h" }}
+key = {{ mode = "dedupe", place = "header:Idempotency-Key", window = "{WINDOW_HOURS}h", margin = "1h" }}
 receipt = {{ id = "json:/id" }}
 "#
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Config, Secrets};
+
+    #[test]
+    fn the_daemon_would_take_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("outboxd.toml");
+        std::fs::write(&file, toml("postgres://postgres@127.0.0.1:5432/postgres", "http://127.0.0.1:8080")).unwrap();
+        Config::load(&file, Secrets::Resolve).unwrap();
+    }
 }

@@ -86,11 +86,11 @@ fn verdict(report: &Report) -> String {
     }
     format!(
         "As promised, compared action by action: no effect missing, none too many, no outcome left unknown ({} s).\n\
-         That nothing happened twice rests on the destination: it promises to remember a key for {}, and within that\n\
+         That nothing happened twice rests on the destination: it promises to remember a key for {} h, and within that\n\
          time outboxd asks again under the same key. Where a destination promises nothing, it would not ask again:\n\
          such an outcome stays unknown until a person decides.",
         report.seconds,
-        super::settings::WINDOW
+        super::settings::WINDOW_HOURS
     )
 }
 
