@@ -1,7 +1,6 @@
 //! The application: a desk that writes release notes, and asks for an announcement in the same transaction.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, Error};
@@ -58,7 +57,7 @@ async fn sit(url: String, asks: Vec<Ask>, begun: Uptime) -> Result<Vec<(u32, Ans
     let mut client = session::connect(&url).await?;
     let mut answers = Vec::with_capacity(asks.len());
     for ask in asks {
-        tokio::time::sleep(begun.plus(ask.at).left().max(Duration::ZERO)).await;
+        tokio::time::sleep(begun.plus(ask.at).left()).await;
         if let Some(answer) = publish(&mut client, &ask).await? {
             answers.push((ask.note, answer));
         }

@@ -78,7 +78,7 @@ pub struct DestinationFigures {
     pub recognised: usize,
     /// Notes refused for good.
     pub rejected: usize,
-    /// Requests told to come back later (429), before any effect.
+    /// Requests told to come back later (429); these took no effect.
     pub throttled: usize,
     /// Answers hidden after the effect, by silence or a reset connection.
     pub hidden: usize,

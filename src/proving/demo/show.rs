@@ -46,8 +46,10 @@ fn table(report: &Report) -> Vec<String> {
 fn asides(report: &Report) -> String {
     let (desk, there) = (&report.desk, &report.destination);
     format!(
-        "Rolled back: {} sent. Asked for twice: {} sent twice. Told to come back later, before any effect: {} times.",
-        desk.rolled_back_sent, desk.asked_twice_sent_twice, there.throttled
+        "Rolled back: {} sent. Asked for twice: {} sent twice. Told to come back later (429): {}.",
+        desk.rolled_back_sent,
+        desk.asked_twice_sent_twice,
+        times(there.throttled)
     )
 }
 
@@ -55,8 +57,9 @@ fn asides(report: &Report) -> String {
 fn doubts(report: &Report) -> Vec<String> {
     let (there, doubts) = (&report.destination, &report.doubts);
     let mut lines = vec![format!(
-        "The destination hid its answer {} times after taking effect, and broke off {} times before any effect.",
-        there.hidden, there.lost
+        "The destination hid its answer {} after taking effect, and broke off {} before any effect.",
+        times(there.hidden),
+        times(there.lost)
     )];
     let others = [(doubts.answered_late, "answers came too late"), (doubts.never_arrived, "requests never arrived")];
     lines
@@ -65,15 +68,15 @@ fn doubts(report: &Report) -> Vec<String> {
         return lines;
     }
     lines.push(format!(
-        "From here they look the same: {} attempts of {} actions had an unknown outcome, not a failed one. Of these",
+        "From here they look the same: {} attempts of {} actions had an unknown outcome, not a failed one. Of these:",
         doubts.attempts, doubts.actions
     ));
     let ends = [
-        (doubts.recognised, "were sent again under the same key; the destination recognised them and did nothing more"),
-        (doubts.taken_then, "were sent again under the same key; the destination did not know them and took them then"),
-        (doubts.late_answer, "were settled by an answer that came late"),
-        (doubts.not_done, "turned out not to have happened"),
-        (doubts.open, "are not settled"),
+        (doubts.recognised, "sent again under the same key; recognised by the destination, which did nothing more"),
+        (doubts.taken_then, "sent again under the same key; new to the destination, which took it then"),
+        (doubts.late_answer, "settled by an answer that came late"),
+        (doubts.not_done, "found not to have happened"),
+        (doubts.open, "not settled"),
     ];
     lines.extend(ends.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("  {count:>4} {what}")));
     lines
@@ -92,6 +95,14 @@ fn verdict(report: &Report) -> String {
         report.seconds,
         super::settings::WINDOW_HOURS
     )
+}
+
+fn times(count: usize) -> String {
+    match count {
+        0 => "never".to_owned(),
+        1 => "once".to_owned(),
+        more => format!("{more} times"),
+    }
 }
 
 /// What is not as promised, each with the action and its history; where there is much of it, the first of it.
@@ -182,7 +193,7 @@ mod tests {
         assert_eq!(line("terminal").unwrap(), ["terminal", "failure", "7", "rejected", "7"]);
         assert_eq!(line("outcome").unwrap(), ["outcome", "unknown", "0", "duplicates", "0"]);
         assert_eq!(line("pending"), None);
-        assert!(text.contains("  31 were sent again under the same key; the destination recognised"));
+        assert!(text.contains("  31 sent again under the same key; recognised by the destination"));
         assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
     }
 
