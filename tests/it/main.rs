@@ -3,4 +3,5 @@
 
 #![allow(missing_docs, reason = "tests read as sentences")]
 
+mod demo;
 mod support;
