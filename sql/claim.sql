@@ -85,7 +85,7 @@ with recursive want as materialized (
     state = 'dispatching',
     step = case t.now when 'lapsed' then 'conclude' else t.now end,
     fence = d.fence + 1,
-    attempt_id = outbox.uuid_v7(),
+    attempt_id = gen_random_uuid(),
     worker = $7,
     due_at = statement_timestamp() + t.lease,
     attempts = d.attempts + (t.now = 'lapsed')::int,

@@ -6,8 +6,9 @@ create function outbox.uuid_v7() returns uuid language sql volatile parallel saf
   select pg_catalog.encode(
     pg_catalog.set_bit(pg_catalog.set_bit(
       pg_catalog.overlay(pg_catalog.uuid_send(pg_catalog.gen_random_uuid()),
+        -- date_part, not extract: a double holds milliseconds, and numeric arithmetic costs ten times as much
         pg_catalog.substring(pg_catalog.int8send(
-          pg_catalog.floor(extract(epoch from pg_catalog.clock_timestamp()) operator(pg_catalog.*) 1000)::pg_catalog.int8), 3),
+          (pg_catalog.date_part('epoch', pg_catalog.clock_timestamp()) operator(pg_catalog.*) 1000)::pg_catalog.int8), 3),
         1, 6),
       52, 1), 53, 1), 'hex')::pg_catalog.uuid $$;
 

@@ -1,14 +1,90 @@
 //! `outboxd demo`
 
+use std::error::Error;
+
 use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
 
 use super::Exit;
+use crate::proving::demo;
 
 /// How it is shown.
 #[derive(Args)]
-pub struct Options {}
+pub struct Options {
+    /// Leave the database up, and print the commands to explore it
+    #[arg(long)]
+    keep: bool,
+    /// The report as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// What the application's and the destination's moods are drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// How many notes are published
+    #[arg(long, value_name = "N", default_value_t = 180, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    notes: u32,
+}
 
-/// Not yet.
-pub async fn run(_: Options) -> Exit {
-    Exit::Failed
+/// Runs it, prints the report, and is done if the report has no violation.
+pub async fn run(options: Options) -> Exit {
+    let Options { keep, json, seed, notes } = options;
+    let demo = async {
+        let binary = std::env::current_exe()?;
+        Ok(demo::run(&binary, demo::Options { seed, notes, keep }).await?)
+    };
+    let ended = tokio::select! {
+        ended = demo => ended,
+        // Dropping it stops everything it has started.
+        interrupted = interrupted() => Err(interrupted),
+    };
+    match ended.and_then(|ended| print(&ended, json)) {
+        Ok(exit) => exit,
+        Err(error) => {
+            eprint!("failed to run the demo: {error}");
+            let mut cause = error.source();
+            while let Some(error) = cause {
+                eprint!(": {error}");
+                cause = error.source();
+            }
+            eprintln!();
+            Exit::Failed
+        }
+    }
+}
+
+type Fault = Box<dyn Error + Send + Sync>;
+
+fn print(ended: &demo::Ended, json: bool) -> Result<Exit, Fault> {
+    if json {
+        println!("{}", serde_json::to_string(ended)?);
+    } else {
+        println!("{}\n", demo::show_report(&ended.report));
+        match &ended.kept {
+            Some(kept) => println!("{}", demo::show_kept(kept)),
+            None => println!("Look around in the database: outboxd demo --keep"),
+        }
+    }
+    if ended.report.violations.is_empty() {
+        return Ok(Exit::Done);
+    }
+    eprintln!("{}", demo::show_violations(&ended.report));
+    Ok(Exit::Failed)
+}
+
+/// Ends with the first signal that asks to stop.
+async fn interrupted() -> Fault {
+    let signals = async {
+        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let mut hangup = signal(SignalKind::hangup())?;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+            _ = hangup.recv() => {}
+        }
+        Ok::<_, std::io::Error>(())
+    };
+    match signals.await {
+        Ok(()) => "interrupted".into(),
+        Err(error) => error.into(),
+    }
 }

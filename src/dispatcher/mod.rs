@@ -209,7 +209,7 @@ impl Dispatcher {
             .collect();
         let full = shares.contains(&0);
         if wants.is_empty() {
-            return Ok(Found { some: false, hungry: false, full });
+            return Ok(Found { some: false, hungry: true, full });
         }
         let claims = self.ledger.claim(&wants).await?;
         let mut got = vec![0; self.routes.len()];
@@ -233,12 +233,12 @@ impl Dispatcher {
         }
         for (name, next_after) in claims.next_after {
             if let Some(route) = self.routes.iter().find(|r| r.operation.name == name) {
+                let began_in_the_middle = !walk.after[route.index].is_empty();
                 walk.after[route.index] = next_after;
+                // A walk that did not cover all tenants has seen only a part of what is due.
+                let partly = began_in_the_middle || !walk.after[route.index].is_empty();
+                walk.hungry[route.index] = partly || got[route.index] >= shares[route.index];
             }
-        }
-        for (index, share) in shares.iter().enumerate().filter(|(_, share)| **share > 0) {
-            // A walk that stopped before the last tenant has seen only a part.
-            walk.hungry[index] = got[index] >= *share || !walk.after[index].is_empty();
         }
         let hungry = shares.iter().enumerate().any(|(index, share)| *share > 0 && walk.hungry[index]);
         Ok(Found { some, hungry, full })
@@ -296,15 +296,7 @@ impl Dispatcher {
         outcomes: &mpsc::Sender<Outcome>,
     ) {
         if found.hungry {
-            // More is due than there were slots for: go on as slots come back, a few at a time.
-            if found.full || self.slots.in_use() > 0 {
-                tokio::select! {
-                    () = self.slots.freed() => tokio::time::sleep(COALESCE).await,
-                    () = tokio::time::sleep(self.settings.poll_interval) => {}
-                    () = stop.drain.cancelled() => {}
-                }
-            }
-            return;
+            return self.await_slots(found, stop).await;
         }
         if found.some {
             return;
@@ -331,6 +323,28 @@ impl Dispatcher {
             }
         }
         sleeper.leave().await;
+    }
+
+    /// More is due than there were slots for: waits until a claim is worth its way.
+    async fn await_slots(&self, found: Found, stop: &Stop) {
+        if found.full {
+            let probe = self.pauses.next_probe_in().unwrap_or(Duration::MAX);
+            tokio::select! {
+                () = self.slots.freed() => {}
+                () = tokio::time::sleep(probe.min(self.settings.poll_interval)) => {}
+                () = stop.drain.cancelled() => return,
+            }
+        }
+        let enough = self.settings.max_in_flight.div_ceil(4);
+        let coalesce = tokio::time::sleep(COALESCE);
+        tokio::pin!(coalesce);
+        while self.settings.max_in_flight.saturating_sub(self.slots.in_use()) < enough {
+            tokio::select! {
+                () = self.slots.freed() => {}
+                () = &mut coalesce => return,
+                () = stop.drain.cancelled() => return,
+            }
+        }
     }
 
     /// How long until something is due, at most the poll interval. What waits for a slot or a probe is not due here.
@@ -363,8 +377,8 @@ impl Dispatcher {
     }
 }
 
-/// While more is due than slots are free: lets a few slots come together, so that a claim is worth its way.
-const COALESCE: Duration = Duration::from_millis(1);
+/// While more is due than slots are free: how long a claim waits for slots to come together.
+const COALESCE: Duration = Duration::from_millis(2);
 
 /// What a claim found.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@
 
 use std::future::poll_fn;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use tokio::sync::Notify;
 use tokio_postgres::{AsyncMessage, Client, NoTls};
@@ -42,16 +42,22 @@ impl Bell {
         let (client, mut connection) = session_config(url)?.connect(NoTls).await?;
         let (rung, gone) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let (rings, is_gone) = (Arc::clone(&rung), Arc::clone(&gone));
+        let own = Arc::new(AtomicI32::new(0));
+        let own_pid = Arc::clone(&own);
         // Ends with the session: when the client is dropped or the server is gone.
         tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
-                if let AsyncMessage::Notification(_) = message {
+                if let AsyncMessage::Notification(note) = message
+                    && note.process_id() != own_pid.load(Ordering::Acquire)
+                {
                     rings.notify_one();
                 }
             }
             is_gone.store(true, Ordering::Release);
             rings.notify_one();
         });
+        // What we ring when we leave the door is for the others.
+        own.store(client.query_one("select pg_backend_pid()", &[]).await?.try_get(0)?, Ordering::Release);
         client.batch_execute("listen outbox").await?;
         Ok(Self { client, rung, gone, keeps_door: false })
     }

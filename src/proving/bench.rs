@@ -60,7 +60,8 @@ pub async fn drain(binary: &Path, actions: u64, in_flight: u32, quiet: bool) -> 
             &[&rows],
         )
         .await?;
-    client.batch_execute("vacuum analyze; checkpoint").await?;
+    client.batch_execute("vacuum analyze").await?;
+    client.batch_execute("checkpoint").await?;
     let wal = |at: String| format!("select pg_wal_lsn_diff(pg_current_wal_lsn(), '{at}')::float8");
     let start_of_wal: String = client.query_one("select pg_current_wal_lsn()::text", &[]).await?.get(0);
 
@@ -71,7 +72,9 @@ pub async fn drain(binary: &Path, actions: u64, in_flight: u32, quiet: bool) -> 
     let mut moved = Uptime::now();
     let mut closed = 0;
     while closed < rows {
-        tokio::time::sleep(Duration::from_millis(20)).await;
+        // Counting rows costs the database more than the last 20 ms are worth while most are still to come.
+        let nearly = u64::try_from(fake.tally().requests)? * 20 >= actions * 19;
+        tokio::time::sleep(Duration::from_millis(if nearly { 10 } else { 250 })).await;
         let now: i64 = client.query_one("select count(*) from outbox.delivery where closed_at is not null", &[]).await?.get(0);
         if now > closed {
             moved = Uptime::now();

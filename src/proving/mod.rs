@@ -4,5 +4,6 @@
 pub mod bench;
 pub mod cluster;
 pub mod daemon;
+pub mod demo;
 pub mod fake;
 pub mod session;

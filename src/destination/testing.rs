@@ -1,0 +1,195 @@
+//! Parts for this module's tests: an operation, and a peer that does exactly what a test says.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use uuid::Uuid;
+
+use super::{Claim, Destination, Limits};
+use crate::clock::Uptime;
+use crate::core::action::{ActionId, AttemptId, Fence, Intent};
+use crate::core::contract::{Contract, Effect, Encode, Key, KeyForm, KeyMode, KeyPlace, Receipt, Rung};
+use crate::core::evidence::Finding;
+use crate::core::request::{RequestTemplate, Template};
+use crate::core::retry::Backoff;
+use crate::core::target::{Auth, Operation, Target};
+use crate::core::terms::{Pins, Policy, Terms};
+
+pub(super) fn target(base_url: &str) -> Target {
+    Target {
+        name: "d".into(),
+        base_url: Template::parse(base_url).expect("a template"),
+        account: None,
+        auth: Auth::None,
+        connect_timeout: Duration::from_secs(3),
+        max_in_flight: 16,
+    }
+}
+
+pub(super) fn header_key() -> Key {
+    Key {
+        mode: KeyMode::Dedupe,
+        place: KeyPlace::Header("idempotency-key".into()),
+        form: KeyForm::Uuid,
+        encode: Encode::Raw,
+        window: None,
+        margin: Duration::ZERO,
+        min_gap: Duration::ZERO,
+    }
+}
+
+/// `POST /x` with a key in a header and no rules.
+pub(super) fn operation() -> Operation {
+    let contract = Contract {
+        name: "c".into(),
+        key: Some(header_key()),
+        receipt: Receipt::default(),
+        rules: vec![],
+        reconcile: vec![Rung::Review],
+        lookup: None,
+        cancel: None,
+    };
+    let second = Duration::from_secs(1);
+    let policy = Policy {
+        effect: Effect::Keyed,
+        timeout: second,
+        attempts_max: 3,
+        elapsed_max: second,
+        backoff: Backoff { initial: second, multiplier: 2.0, max: second },
+        retry_after_max: second,
+        review_after: second,
+        resend_within: second,
+    };
+    let request = RequestTemplate {
+        method: "POST".into(),
+        path: Template::parse("/x").expect("a template"),
+        query: vec![],
+        headers: vec![],
+    };
+    Operation {
+        name: "o".into(),
+        meaning: "m".into(),
+        owner: "w".into(),
+        target: "d".into(),
+        request,
+        terms: Terms { policy, contract, pins: Pins([0; 16]) },
+        response_max_bytes: 64 * 1024,
+        cost: None,
+    }
+}
+
+pub(super) fn intent(body: &[u8]) -> Intent {
+    Intent {
+        id: ActionId(Uuid::from_u128(1)),
+        tenant: String::new(),
+        operation: "o".into(),
+        traceparent: None,
+        params: None,
+        headers: None,
+        content_type: None,
+        body: Bytes::copy_from_slice(body),
+    }
+}
+
+pub(super) const CLAIM: Claim = Claim { attempt: AttemptId(Uuid::from_u128(2)), fence: Fence(1) };
+
+pub(super) fn within(time: Duration) -> Limits {
+    let end = Uptime::now().plus(time);
+    Limits { deadline: end, leave_before: end }
+}
+
+/// A listener that hands each connection and its number, counted from 0, to what the test says.
+pub(super) struct Peer {
+    pub(super) address: SocketAddr,
+    accepted: Arc<AtomicUsize>,
+}
+
+impl Peer {
+    pub(super) async fn new<F>(serve: impl Fn(Conversation, usize) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let accepted = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&accepted);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let number = count.fetch_add(1, Ordering::SeqCst);
+                tokio::spawn(serve(Conversation { stream, left: Vec::new() }, number));
+            }
+        });
+        Self { address, accepted }
+    }
+
+    pub(super) fn connections(&self) -> usize {
+        self.accepted.load(Ordering::SeqCst)
+    }
+
+    pub(super) fn destination(&self) -> Destination {
+        Destination::new(target(&format!("http://{}", self.address)))
+    }
+}
+
+/// The peer's end of one connection.
+pub(super) struct Conversation {
+    pub(super) stream: TcpStream,
+    left: Vec<u8>,
+}
+
+impl Conversation {
+    /// One whole request as it came; what came before the end if the client went away.
+    pub(super) async fn request(&mut self) -> Vec<u8> {
+        loop {
+            if let Some(head) = self.left.windows(4).position(|w| w == b"\r\n\r\n") {
+                let text = String::from_utf8_lossy(&self.left[..head]).to_ascii_lowercase();
+                let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+                let whole = head + 4 + length.unwrap_or(0);
+                if self.left.len() >= whole {
+                    let rest = self.left.split_off(whole);
+                    return std::mem::replace(&mut self.left, rest);
+                }
+            }
+            if self.stream.read_buf(&mut self.left).await.unwrap_or(0) == 0 {
+                return std::mem::take(&mut self.left);
+            }
+        }
+    }
+
+    pub(super) async fn say(&mut self, text: &str) {
+        let _ = self.stream.write_all(text.as_bytes()).await;
+    }
+
+    /// Closes with RST instead of FIN.
+    pub(super) fn reset(self) {
+        self.stream.set_zero_linger().expect("a socket");
+    }
+
+    /// Whatever comes until the client closes.
+    pub(super) async fn rest(mut self) -> Vec<u8> {
+        let mut all = std::mem::take(&mut self.left);
+        let _ = self.stream.read_to_end(&mut all).await;
+        all
+    }
+}
+
+/// A peer that answers every request the same way.
+pub(super) async fn answering(answer: &'static str) -> Peer {
+    Peer::new(move |mut conversation, _| async move {
+        while !conversation.request().await.is_empty() {
+            conversation.say(answer).await;
+        }
+    })
+    .await
+}
+
+/// Sends an ordinary action and gives it that long.
+pub(super) async fn send(destination: &Destination, time: Duration) -> Finding {
+    destination.send(&operation(), &intent(b"{}"), &CLAIM, within(time)).await
+}

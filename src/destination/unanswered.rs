@@ -1,0 +1,79 @@
+//! What is known where no answer came.
+
+use std::error::Error as _;
+use std::io;
+
+use hyper_util::client::legacy::Error;
+
+use super::Limits;
+use super::connector::{ConnectError, io_kind, reason_not_reached};
+use super::departure::Sent;
+use super::wire::Traffic;
+use crate::core::evidence::{Evidence, Finding};
+use crate::core::reason::Reason;
+
+const NO_CONNECTION_IN_TIME: &str = "no connection within the connect timeout";
+
+/// Nothing left, because its time was over.
+pub(super) fn too_late(limits: &Limits) -> Finding {
+    if limits.leave_before < limits.deadline {
+        Finding::because(Evidence::NotSent, Reason::LeaseLost)
+    } else {
+        Finding::because(Evidence::NotSent, Reason::NotReached).with_detail("no connection before the deadline")
+    }
+}
+
+/// No answer by the deadline.
+pub(super) fn timed_out(sent: Sent, limits: &Limits) -> Finding {
+    match sent {
+        Sent::Nothing { .. } => too_late(limits),
+        Sent::Bytes(traffic) => {
+            Finding::because(Evidence::NoAnswer, Reason::Timeout).with_detail(crossed("no answer in time", traffic))
+        }
+        Sent::Unknown => Finding::because(Evidence::NoAnswer, Reason::Timeout),
+    }
+}
+
+/// The exchange broke off.
+pub(super) fn broken(error: &Error, sent: Sent, limits: &Limits) -> Finding {
+    match sent {
+        Sent::Nothing { missed: true } => too_late(limits),
+        Sent::Nothing { missed: false } => not_sent(error),
+        Sent::Bytes(traffic) if traffic.missed => {
+            Finding::because(Evidence::NoAnswer, Reason::Timeout).with_detail(crossed("stopped at its time", traffic))
+        }
+        Sent::Bytes(traffic) => after_bytes(error, Some(traffic)),
+        Sent::Unknown => after_bytes(error, None),
+    }
+}
+
+fn not_sent(error: &Error) -> Finding {
+    let took_too_long =
+        error.source().is_some_and(|cause| matches!(cause.downcast_ref(), Some(ConnectError::TimedOut)));
+    let finding = Finding::because(Evidence::NotSent, reason_not_reached(error));
+    match io_kind(error) {
+        // The connector's own timer and the one for each address may go off together.
+        _ if took_too_long => finding.with_detail(NO_CONNECTION_IN_TIME),
+        Some(io::ErrorKind::TimedOut) => finding.with_detail(NO_CONNECTION_IN_TIME),
+        Some(kind) => finding.with_detail(kind.to_string()),
+        None => finding.with_detail("the connection closed before anything was sent"),
+    }
+}
+
+fn after_bytes(error: &Error, traffic: Option<Traffic>) -> Finding {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<hyper::Error>());
+    let (finding, what) = if cause.is_some_and(hyper::Error::is_parse) {
+        (Finding::because(Evidence::UnknownAnswer, Reason::UnknownAnswer), "the answer is not valid HTTP".to_owned())
+    } else {
+        let kind = io_kind(error).map_or_else(|| "connection closed".to_owned(), |kind| kind.to_string());
+        (Finding::because(Evidence::NoAnswer, Reason::ConnectionLost), kind)
+    };
+    match traffic {
+        Some(traffic) => finding.with_detail(crossed(&what, traffic)),
+        None => finding.with_detail(what),
+    }
+}
+
+fn crossed(what: &str, traffic: Traffic) -> String {
+    format!("{what}, after {} bytes of the request and {} of an answer", traffic.written, traffic.read)
+}

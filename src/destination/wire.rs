@@ -1,0 +1,280 @@
+//! One connection: what has crossed it, and whether anything more may.
+//!
+//! hyper is never asked what it has sent. Every byte passes a [`super::metered::Metered`] stream, which has it counted
+//! here, and it passes only while an exchange holds the gate open. The gate and the count stand under one lock that is held during the (non-blocking)
+//! write, so after [`Wire::end`] the count is final: no write is on its way that it does not know of.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use crate::clock::Uptime;
+
+/// The meter and the gate of one connection.
+pub(super) struct Wire {
+    line: Mutex<Line>,
+    /// Bytes read since it was opened.
+    read: AtomicU64,
+    opened: Uptime,
+}
+
+struct Line {
+    /// Bytes that the socket has taken since the connection was opened.
+    written: u64,
+    /// Counts exchanges, so that one which is over cannot end its successor.
+    exchange: u64,
+    /// `written` when the current exchange began.
+    began_at: u64,
+    gate: Gate,
+    /// The last write did not go through in full: bytes of the request wait for the peer to take more.
+    behind: bool,
+    /// Who waits for the socket to take more.
+    waiter: Option<Waker>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Gate {
+    /// No exchange: nothing may leave.
+    Idle,
+    /// Bytes may leave until then.
+    Open(Uptime),
+    /// That moment passed with bytes still to be written. Nothing leaves any more.
+    Missed,
+    /// The peer stopped taking bytes in mid-request. The rest is thrown away, so that hyper goes on to read an answer
+    /// which the peer may have given before it hung up (an early 413).
+    PeerStopped,
+    /// Nothing leaves any more.
+    Shut,
+}
+
+/// One request's time on a wire.
+pub(super) struct Exchange {
+    wire: Arc<Wire>,
+    number: u64,
+    read_before: u64,
+}
+
+/// What crossed the wire in one exchange.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Traffic {
+    /// Bytes of the request that the socket took.
+    pub(super) written: u64,
+    /// Bytes of the answer that were read.
+    pub(super) read: u64,
+    /// Bytes were still to be written when their time was over.
+    pub(super) missed: bool,
+}
+
+impl Wire {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self {
+            line: Mutex::new(Line {
+                written: 0,
+                exchange: 0,
+                began_at: 0,
+                gate: Gate::Idle,
+                behind: false,
+                waiter: None,
+            }),
+            read: AtomicU64::new(0),
+            opened: Uptime::now(),
+        })
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Opens the gate for one request, whose bytes may leave until `until`. A wire that has been shut stays shut.
+    pub(super) fn begin(self: &Arc<Self>, until: Uptime) -> Exchange {
+        let mut line = self.line();
+        line.exchange += 1;
+        line.began_at = line.written;
+        line.behind = false;
+        line.gate = match line.gate {
+            Gate::Idle | Gate::Open(_) => Gate::Open(until),
+            Gate::Missed | Gate::PeerStopped | Gate::Shut => Gate::Shut,
+        };
+        Exchange { wire: Arc::clone(self), number: line.exchange, read_before: self.read.load(Ordering::Relaxed) }
+    }
+
+    /// Shuts the gate for good.
+    pub(super) fn shut(&self) {
+        let waiter = {
+            let mut line = self.line();
+            line.gate = Gate::Shut;
+            line.waiter.take()
+        };
+        // Whoever waits to write finds the gate shut and closes the connection.
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+    }
+
+    /// Counts what was read.
+    pub(super) fn count_read(&self, bytes: usize) {
+        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// How long the connection has been open.
+    pub(super) fn age(&self) -> Duration {
+        Uptime::now().since(self.opened)
+    }
+
+    /// Lets one write of `offered` bytes happen, or not.
+    pub(super) fn write(
+        &self,
+        cx: &mut Context<'_>,
+        offered: usize,
+        write: impl FnOnce(&mut Context<'_>) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let mut line = self.line();
+        match line.gate {
+            Gate::Open(until) if until.is_over() => {
+                line.gate = Gate::Missed;
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            Gate::Open(_) => {}
+            Gate::PeerStopped => return Poll::Ready(Ok(offered)),
+            Gate::Idle | Gate::Missed | Gate::Shut => return Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+        match write(cx) {
+            Poll::Ready(Ok(taken)) => {
+                line.written += taken as u64;
+                line.behind = taken < offered;
+                Poll::Ready(Ok(taken))
+            }
+            Poll::Ready(Err(_)) if line.written > line.began_at => {
+                line.gate = Gate::PeerStopped;
+                line.behind = false;
+                Poll::Ready(Ok(offered))
+            }
+            Poll::Ready(Err(error)) => {
+                line.gate = Gate::Shut;
+                Poll::Ready(Err(error))
+            }
+            Poll::Pending => {
+                line.behind = true;
+                line.waiter = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Exchange {
+    /// Stops the request where it is and says what crossed the wire. Final: nothing of it leaves afterwards. `None`
+    /// where the connection already serves another request, which it does only after an answer was read in full.
+    pub(super) fn end(&self) -> Option<Traffic> {
+        let (traffic, waiter) = {
+            let mut line = self.wire.line();
+            if line.exchange != self.number {
+                return None;
+            }
+            let traffic = Traffic {
+                written: line.written - line.began_at,
+                read: self.wire.read.load(Ordering::Relaxed).saturating_sub(self.read_before),
+                missed: line.gate == Gate::Missed,
+            };
+            line.gate = Gate::Shut;
+            (traffic, line.waiter.take())
+        };
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+        Some(traffic)
+    }
+
+    /// Whether bytes of the request still wait for the peer to take them.
+    pub(super) fn is_behind(&self) -> bool {
+        let line = self.wire.line();
+        line.exchange == self.number && line.behind && matches!(line.gate, Gate::Open(_))
+    }
+
+    /// Ends the exchange after its answer. The connection may serve others if the whole request went out.
+    pub(super) fn release(&self) {
+        if self.is_behind() {
+            self.end();
+            return;
+        }
+        let mut line = self.wire.line();
+        if line.exchange == self.number {
+            line.gate = match line.gate {
+                Gate::Idle | Gate::Open(_) => Gate::Idle,
+                Gate::Missed | Gate::PeerStopped | Gate::Shut => Gate::Shut,
+            };
+        }
+    }
+
+    /// The connection it uses.
+    pub(super) fn wire(&self) -> &Wire {
+        &self.wire
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::task::Waker as TaskWaker;
+
+    fn write(wire: &Wire, offered: usize, outcome: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        wire.write(&mut Context::from_waker(TaskWaker::noop()), offered, |_| outcome)
+    }
+
+    fn later() -> Uptime {
+        Uptime::now().plus(Duration::from_secs(60))
+    }
+
+    #[test]
+    fn nothing_leaves_outside_an_exchange() {
+        let wire = Wire::new();
+        assert!(matches!(write(&wire, 3, Poll::Ready(Ok(3))), Poll::Ready(Err(_))));
+        let exchange = wire.begin(later());
+        assert!(matches!(write(&wire, 3, Poll::Ready(Ok(3))), Poll::Ready(Ok(3))));
+        exchange.release();
+        assert!(matches!(write(&wire, 3, Poll::Ready(Ok(3))), Poll::Ready(Err(_))));
+        assert_eq!(exchange.end().map(|t| t.written), Some(3));
+    }
+
+    #[test]
+    fn nothing_leaves_after_its_time_or_after_the_end() {
+        let wire = Wire::new();
+        let exchange = wire.begin(Uptime::now());
+        assert!(write(&wire, 3, Poll::Ready(Ok(3))).is_ready());
+        assert_eq!(exchange.end(), Some(Traffic { written: 0, read: 0, missed: true }));
+        assert!(matches!(write(&wire, 3, Poll::Ready(Ok(3))), Poll::Ready(Err(_))));
+        assert!(matches!(wire.begin(later()).end(), Some(Traffic { written: 0, .. })));
+    }
+
+    #[test]
+    fn a_peer_that_stops_in_mid_request_is_still_read() {
+        let wire = Wire::new();
+        let exchange = wire.begin(later());
+        assert!(write(&wire, 9, Poll::Ready(Ok(3))).is_ready() && exchange.is_behind());
+        let broken = || Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        assert!(matches!(write(&wire, 6, broken()), Poll::Ready(Ok(6))));
+        assert_eq!(exchange.end().map(|t| t.written), Some(3));
+    }
+
+    #[test]
+    fn a_first_write_that_breaks_is_reported() {
+        let wire = Wire::new();
+        let exchange = wire.begin(later());
+        let broken = Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        assert!(matches!(write(&wire, 6, broken), Poll::Ready(Err(_))));
+        assert_eq!(exchange.end().map(|t| t.written), Some(0));
+    }
+
+    #[test]
+    fn an_exchange_that_is_over_cannot_end_its_successor() {
+        let wire = Wire::new();
+        let first = wire.begin(later());
+        let second = wire.begin(later());
+        assert_eq!(first.end(), None);
+        first.release();
+        assert!(matches!(write(&wire, 3, Poll::Ready(Ok(3))), Poll::Ready(Ok(3))));
+        assert_eq!(second.end().map(|t| t.written), Some(3));
+    }
+}
