@@ -2,8 +2,8 @@
 //! promise and which case each keeps.
 
 #![allow(missing_docs, reason = "tests read as sentences")]
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
-mod demo;
 mod support;
 
 mod claim;
@@ -11,6 +11,7 @@ mod claim_fair;
 mod claim_lapse;
 mod claim_stops;
 mod control;
+mod demo;
 mod enqueue;
 mod enqueue_refused;
 mod guards;
@@ -19,4 +20,5 @@ mod migrate;
 mod plans;
 mod roles;
 mod settle;
+mod settle_again;
 mod status;
