@@ -24,7 +24,7 @@ begin
       when old.closed_at is not null then 'a closed row never changes'
       when new.action_id <> old.action_id or new.operation <> old.operation or new.tenant <> old.tenant
         then 'an identity never changes'
-      when new.fence < old.fence or new.fence = old.fence and new.state = 'dispatching'
+      when new.fence < old.fence or new.state = 'dispatching'
         then 'a fence never falls, and every claim adds one'
       else format('the state machine has no edge from %s to %s', old.state, new.state) end
     using errcode = 'OB412';
@@ -38,7 +38,7 @@ create trigger delivery_guard after update on outbox.delivery for each row
     or new.fence < old.fence
     or new.action_id <> old.action_id or new.operation <> old.operation or new.tenant <> old.tenant
     or old.state <> new.state and (
-      new.state = 'dispatching' and new.fence = old.fence
+      new.state = 'dispatching' and new.fence <> old.fence + 1
       or old.state in ('pending', 'retryable_failure')
         -- the two last: late testimony about a row that nobody holds
         and new.state not in ('dispatching', 'succeeded', 'outcome_unknown')))
