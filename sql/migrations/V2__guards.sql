@@ -24,7 +24,7 @@ begin
       when old.closed_at is not null then 'a closed row never changes'
       when new.action_id <> old.action_id or new.operation <> old.operation or new.tenant <> old.tenant
         then 'an identity never changes'
-      when new.fence < old.fence or new.state = 'dispatching' and new.fence <> old.fence + 1
+      when new.fence < old.fence or new.state = 'dispatching'
         then 'a fence never falls, and every claim adds one'
       else format('the state machine has no edge from %s to %s', old.state, new.state) end
     using errcode = 'OB412';

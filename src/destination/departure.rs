@@ -136,16 +136,23 @@ impl Ticket {
         }
     }
 
-    /// The answer has been read. The connection may serve others, unless it is older than `oldest`.
+    /// The answer has been read. The connection may serve others if the whole request had gone out before the answer
+    /// came, and it is not older than `oldest`.
+    ///
+    /// After an early answer hyper 1.12 may stop looking at its queue although it takes the connection for idle: once
+    /// the rest is flushed nothing wakes it. So such a connection is given up, and woken to notice.
     pub(super) fn release(&self, oldest: Duration) {
         let mut stage = self.0.stage();
         if let Stage::Taken(exchange) = std::mem::replace(&mut *stage, Stage::Over) {
-            if exchange.wire().age() > oldest
+            let reusable = exchange.release();
+            if (!reusable || exchange.wire().age() > oldest)
                 && let Some(connected) = self.0.captured.connection_metadata().as_ref()
             {
                 connected.poison();
             }
-            exchange.release();
+            if !reusable {
+                exchange.end();
+            }
         }
     }
 }

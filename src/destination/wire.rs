@@ -5,7 +5,6 @@
 //! write, so after [`Wire::end`] the count is final: no write is on its way that it does not know of.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -15,8 +14,6 @@ use crate::clock::Uptime;
 /// The meter and the gate of one connection.
 pub(super) struct Wire {
     line: Mutex<Line>,
-    /// Bytes read since it was opened.
-    read: AtomicU64,
     opened: Uptime,
 }
 
@@ -30,8 +27,12 @@ struct Line {
     gate: Gate,
     /// The last write did not go through in full: bytes of the request wait for the peer to take more.
     behind: bool,
-    /// Who waits for the socket to take more.
-    waiter: Option<Waker>,
+    /// Bytes read since the connection was opened.
+    read: u64,
+    /// Bytes came while the request was behind.
+    early: bool,
+    /// The connection's task, as it last wrote.
+    task: Option<Waker>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,9 +77,10 @@ impl Wire {
                 began_at: 0,
                 gate: Gate::Idle,
                 behind: false,
-                waiter: None,
+                read: 0,
+                early: false,
+                task: None,
             }),
-            read: AtomicU64::new(0),
             opened: Uptime::now(),
         })
     }
@@ -93,29 +95,32 @@ impl Wire {
         line.exchange += 1;
         line.began_at = line.written;
         line.behind = false;
+        line.early = false;
         line.gate = match line.gate {
             Gate::Idle | Gate::Open(_) => Gate::Open(until),
             Gate::Missed | Gate::PeerStopped | Gate::Shut => Gate::Shut,
         };
-        Exchange { wire: Arc::clone(self), number: line.exchange, read_before: self.read.load(Ordering::Relaxed) }
+        Exchange { wire: Arc::clone(self), number: line.exchange, read_before: line.read }
     }
 
     /// Shuts the gate for good.
     pub(super) fn shut(&self) {
-        let waiter = {
+        let task = {
             let mut line = self.line();
             line.gate = Gate::Shut;
-            line.waiter.take()
+            line.task.take()
         };
-        // Whoever waits to write finds the gate shut and closes the connection.
-        if let Some(waiter) = waiter {
-            waiter.wake();
+        // It finds the gate shut and closes the connection.
+        if let Some(task) = task {
+            task.wake();
         }
     }
 
     /// Counts what was read.
     pub(super) fn count_read(&self, bytes: usize) {
-        self.read.fetch_add(bytes as u64, Ordering::Relaxed);
+        let mut line = self.line();
+        line.read += bytes as u64;
+        line.early |= line.behind && bytes > 0;
     }
 
     /// How long the connection has been open.
@@ -140,6 +145,10 @@ impl Wire {
             Gate::PeerStopped => return Poll::Ready(Ok(offered)),
             Gate::Idle | Gate::Missed | Gate::Shut => return Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
         }
+        match &mut line.task {
+            Some(task) => task.clone_from(cx.waker()),
+            task @ None => *task = Some(cx.waker().clone()),
+        }
         match write(cx) {
             Poll::Ready(Ok(taken)) => {
                 line.written += taken as u64;
@@ -157,7 +166,6 @@ impl Wire {
             }
             Poll::Pending => {
                 line.behind = true;
-                line.waiter = Some(cx.waker().clone());
                 Poll::Pending
             }
         }
@@ -168,21 +176,21 @@ impl Exchange {
     /// Stops the request where it is and says what crossed the wire. Final: nothing of it leaves afterwards. `None`
     /// where the connection already serves another request, which it does only after an answer was read in full.
     pub(super) fn end(&self) -> Option<Traffic> {
-        let (traffic, waiter) = {
+        let (traffic, task) = {
             let mut line = self.wire.line();
             if line.exchange != self.number {
                 return None;
             }
             let traffic = Traffic {
                 written: line.written - line.began_at,
-                read: self.wire.read.load(Ordering::Relaxed).saturating_sub(self.read_before),
+                read: line.read.saturating_sub(self.read_before),
                 missed: line.gate == Gate::Missed,
             };
             line.gate = Gate::Shut;
-            (traffic, line.waiter.take())
+            (traffic, line.task.take())
         };
-        if let Some(waiter) = waiter {
-            waiter.wake();
+        if let Some(task) = task {
+            task.wake();
         }
         Some(traffic)
     }
@@ -193,19 +201,17 @@ impl Exchange {
         line.exchange == self.number && line.behind && matches!(line.gate, Gate::Open(_))
     }
 
-    /// Ends the exchange after its answer. The connection may serve others if the whole request went out.
-    pub(super) fn release(&self) {
-        if self.is_behind() {
-            self.end();
-            return;
-        }
+    /// Ends the exchange after its answer. True where the connection may serve others.
+    pub(super) fn release(&self) -> bool {
         let mut line = self.wire.line();
-        if line.exchange == self.number {
-            line.gate = match line.gate {
-                Gate::Idle | Gate::Open(_) => Gate::Idle,
-                Gate::Missed | Gate::PeerStopped | Gate::Shut => Gate::Shut,
-            };
+        if line.exchange != self.number {
+            return true;
         }
+        line.gate = match line.gate {
+            Gate::Idle | Gate::Open(_) if !line.behind && !line.early => Gate::Idle,
+            Gate::Idle | Gate::Open(_) | Gate::Missed | Gate::PeerStopped | Gate::Shut => Gate::Shut,
+        };
+        line.gate == Gate::Idle
     }
 
     /// The connection it uses.

@@ -147,7 +147,12 @@ impl Dispatcher {
     }
 
     /// Claims, and hands claims to deliveries, until the drain begins.
-    async fn claim_until_told(&self, stop: &Stop, outcomes: &mpsc::Sender<Outcome>, mut healthy: watch::Receiver<bool>) {
+    async fn claim_until_told(
+        &self,
+        stop: &Stop,
+        outcomes: &mpsc::Sender<Outcome>,
+        mut healthy: watch::Receiver<bool>,
+    ) {
         let mut walk = Walk::new(self.routes.len());
         let mut sleeper = Sleeper::new(self.settings.bell.clone());
         let mut outage: Option<Outage> = None;
@@ -172,7 +177,12 @@ impl Dispatcher {
                     }
                     if !inventory_written {
                         inventory_written = true;
-                        events::started(env!("CARGO_PKG_VERSION"), self.ledger.worker(), self.routes.len(), self.targets);
+                        events::started(
+                            env!("CARGO_PKG_VERSION"),
+                            self.ledger.worker(),
+                            self.routes.len(),
+                            self.targets,
+                        );
                     }
                     self.rest(found, &mut walk, &mut sleeper, stop, outcomes).await;
                 }
@@ -192,7 +202,12 @@ impl Dispatcher {
     }
 
     /// One claim over all operations; what it brings is under way when this returns.
-    async fn claim(&self, walk: &mut Walk, stop: &Stop, outcomes: &mpsc::Sender<Outcome>) -> Result<Found, LedgerError> {
+    async fn claim(
+        &self,
+        walk: &mut Walk,
+        stop: &Stop,
+        outcomes: &mpsc::Sender<Outcome>,
+    ) -> Result<Found, LedgerError> {
         walk.turn = walk.turn.wrapping_add(1);
         let shares = self.slots.shares(&walk.hungry, &self.pauses.open(), walk.turn);
         let wants: Vec<Want> = (self.routes.iter().zip(&shares).zip(&walk.after))
@@ -216,7 +231,9 @@ impl Dispatcher {
         let some = !claims.claimed.is_empty();
         let mut to_mark: BTreeMap<usize, Vec<(Claimed, Slot)>> = BTreeMap::new();
         for claimed in claims.claimed {
-            let Some(route) = self.routes.iter().find(|r| r.operation.name == claimed.intent.operation) else { continue };
+            let Some(route) = self.routes.iter().find(|r| r.operation.name == claimed.intent.operation) else {
+                continue;
+            };
             got[route.index] += 1;
             let slot = self.slots.take(route.index);
             self.pauses.claimed(route.destination_index);
@@ -362,7 +379,8 @@ impl Dispatcher {
 
     async fn write_inventory(&self) -> Result<(), LedgerError> {
         self.ledger.check_schema().await?;
-        let effect = |of| crate::core::contract::Effect::ALL.iter().find(|(e, _)| *e == of).map_or("", |(_, name)| *name);
+        let effect =
+            |of| crate::core::contract::Effect::ALL.iter().find(|(e, _)| *e == of).map_or("", |(_, name)| *name);
         let rows: Vec<InventoryRow<'_>> = (self.routes.iter().map(|r| &r.operation))
             .map(|operation| InventoryRow {
                 operation: &operation.name,

@@ -56,7 +56,10 @@ impl LedgerError {
             Self::Unreachable(_) | Self::ReadOnly => true,
             // 57P01..57P05: shutdown; 25006: read-only; 08: connection; 53: out of resources
             Self::Refused { sqlstate, .. } => {
-                sqlstate.starts_with("57P") || sqlstate == "25006" || sqlstate.starts_with("08") || sqlstate.starts_with("53")
+                sqlstate.starts_with("57P")
+                    || sqlstate == "25006"
+                    || sqlstate.starts_with("08")
+                    || sqlstate.starts_with("53")
             }
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
             Self::Unreadable { .. } | Self::Migration(_) => false,
@@ -75,13 +78,14 @@ impl From<tokio_postgres::Error> for LedgerError {
 
 impl From<deadpool_postgres::PoolError> for LedgerError {
     fn from(error: deadpool_postgres::PoolError) -> Self {
+        use deadpool_postgres::{HookError, PoolError};
         match error {
-            deadpool_postgres::PoolError::Backend(backend) => backend.into(),
-            deadpool_postgres::PoolError::PostCreateHook(deadpool_postgres::HookError::Message(text)) if text == READ_ONLY => {
-                Self::ReadOnly
+            PoolError::Backend(backend) | PoolError::PostCreateHook(HookError::Backend(backend)) => backend.into(),
+            PoolError::PostCreateHook(HookError::Message(text)) if text == READ_ONLY => Self::ReadOnly,
+            PoolError::PostCreateHook(HookError::Message(text)) => Self::Unreachable(text.into_owned()),
+            PoolError::Timeout(_) | PoolError::Closed | PoolError::NoRuntimeSpecified => {
+                Self::Unreachable(error.to_string())
             }
-            deadpool_postgres::PoolError::PostCreateHook(deadpool_postgres::HookError::Backend(backend)) => backend.into(),
-            other => Self::Unreachable(other.to_string()),
         }
     }
 }

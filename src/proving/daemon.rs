@@ -94,7 +94,8 @@ impl Daemon {
         // Fields 14 and 15, counted behind the command name, which may hold spaces.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-        let peak_kb: u64 = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?.split_whitespace().next()?.parse().ok()?;
+        let peak_kb: u64 =
+            status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?.split_whitespace().next()?.parse().ok()?;
         let per_second = rustix::param::clock_ticks_per_second().max(1);
         Some(Usage { cpu: Duration::from_millis(ticks * 1000 / per_second), peak_rss: peak_kb * 1024 })
     }

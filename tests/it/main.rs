@@ -1,8 +1,7 @@
 //! Integration tests: a real PostgreSQL, real sockets, real processes, real signals. tests/README.md says which
 //! promise and which case each keeps.
 
-#![allow(missing_docs, reason = "tests read as sentences")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests read as sentences, and a test may panic")]
 
 mod support;
 
