@@ -5,6 +5,7 @@
 
 mod demo;
 mod support;
+mod tidy;
 
 mod claim;
 mod claim_fair;
