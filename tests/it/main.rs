@@ -4,6 +4,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests read as sentences, and a test may panic")]
 
 mod support;
+mod tidy;
 
 mod claim;
 mod claim_fair;
