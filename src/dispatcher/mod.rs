@@ -147,7 +147,12 @@ impl Dispatcher {
     }
 
     /// Claims, and hands claims to deliveries, until the drain begins.
-    async fn claim_until_told(&self, stop: &Stop, outcomes: &mpsc::Sender<Outcome>, mut healthy: watch::Receiver<bool>) {
+    async fn claim_until_told(
+        &self,
+        stop: &Stop,
+        outcomes: &mpsc::Sender<Outcome>,
+        mut healthy: watch::Receiver<bool>,
+    ) {
         let mut walk = Walk::new(self.routes.len());
         let mut sleeper = Sleeper::new(self.settings.bell.clone());
         let mut outage: Option<Outage> = None;
@@ -172,7 +177,12 @@ impl Dispatcher {
                     }
                     if !inventory_written {
                         inventory_written = true;
-                        events::started(env!("CARGO_PKG_VERSION"), self.ledger.worker(), self.routes.len(), self.targets);
+                        events::started(
+                            env!("CARGO_PKG_VERSION"),
+                            self.ledger.worker(),
+                            self.routes.len(),
+                            self.targets,
+                        );
                     }
                     self.rest(found, &mut walk, &mut sleeper, stop, outcomes).await;
                 }
@@ -192,7 +202,12 @@ impl Dispatcher {
     }
 
     /// One claim over all operations; what it brings is under way when this returns.
-    async fn claim(&self, walk: &mut Walk, stop: &Stop, outcomes: &mpsc::Sender<Outcome>) -> Result<Found, LedgerError> {
+    async fn claim(
+        &self,
+        walk: &mut Walk,
+        stop: &Stop,
+        outcomes: &mpsc::Sender<Outcome>,
+    ) -> Result<Found, LedgerError> {
         walk.turn = walk.turn.wrapping_add(1);
         let shares = self.slots.shares(&walk.hungry, &self.pauses.open(), walk.turn);
         let wants: Vec<Want> = (self.routes.iter().zip(&shares).zip(&walk.after))
@@ -209,14 +224,16 @@ impl Dispatcher {
             .collect();
         let full = shares.contains(&0);
         if wants.is_empty() {
-            return Ok(Found { some: false, hungry: true, full });
+            return Ok(Found { some: false, hungry: true, partly: false, full });
         }
         let claims = self.ledger.claim(&wants).await?;
         let mut got = vec![0; self.routes.len()];
         let some = !claims.claimed.is_empty();
         let mut to_mark: BTreeMap<usize, Vec<(Claimed, Slot)>> = BTreeMap::new();
         for claimed in claims.claimed {
-            let Some(route) = self.routes.iter().find(|r| r.operation.name == claimed.intent.operation) else { continue };
+            let Some(route) = self.routes.iter().find(|r| r.operation.name == claimed.intent.operation) else {
+                continue;
+            };
             got[route.index] += 1;
             let slot = self.slots.take(route.index);
             self.pauses.claimed(route.destination_index);
@@ -231,17 +248,17 @@ impl Dispatcher {
         for (route, held) in to_mark {
             self.mark_and_start(&self.routes[route], held, stop, outcomes).await;
         }
+        let (mut hungry, mut partly) = (false, false);
         for (name, next_after) in claims.next_after {
             if let Some(route) = self.routes.iter().find(|r| r.operation.name == name) {
-                let began_in_the_middle = !walk.after[route.index].is_empty();
-                walk.after[route.index] = next_after;
-                // A walk that did not cover all tenants has seen only a part of what is due.
-                let partly = began_in_the_middle || !walk.after[route.index].is_empty();
-                walk.hungry[route.index] = partly || got[route.index] >= shares[route.index];
+                let ate_all = got[route.index] >= shares[route.index];
+                let more = walk.went(route.index, next_after, got[route.index]);
+                walk.hungry[route.index] = ate_all || more;
+                hungry |= ate_all;
+                partly |= more && !ate_all;
             }
         }
-        let hungry = shares.iter().enumerate().any(|(index, share)| *share > 0 && walk.hungry[index]);
-        Ok(Found { some, hungry, full })
+        Ok(Found { some, hungry, partly, full })
     }
 
     /// Starts one delivery. It holds its slot until its outcome is with the settler.
@@ -295,7 +312,7 @@ impl Dispatcher {
         stop: &Stop,
         outcomes: &mpsc::Sender<Outcome>,
     ) {
-        if found.hungry {
+        if found.hungry || found.partly {
             return self.await_slots(found, stop).await;
         }
         if found.some {
@@ -310,9 +327,9 @@ impl Dispatcher {
             }
             Rest::Sleep => {
                 // Whatever was committed before the door was kept rang nobody.
-                let looked = self.claim(walk, stop, outcomes).await;
+                let looked = self.look(walk, stop, outcomes).await;
                 if matches!(looked, Ok(Found { some: false, hungry: false, .. })) {
-                    let at_most = self.until_due().await;
+                    let at_most = self.until_due(walk).await;
                     tokio::select! {
                         () = tokio::time::sleep(at_most) => {}
                         () = sleeper.rung() => {}
@@ -325,9 +342,19 @@ impl Dispatcher {
         sleeper.leave().await;
     }
 
+    /// A whole walk over the tenants, or as much of it as finds something.
+    async fn look(&self, walk: &mut Walk, stop: &Stop, outcomes: &mpsc::Sender<Outcome>) -> Result<Found, LedgerError> {
+        loop {
+            let found = self.claim(walk, stop, outcomes).await?;
+            if found.some || !found.partly || stop.drain.is_cancelled() {
+                return Ok(found);
+            }
+        }
+    }
+
     /// More is due than there were slots for: waits until a claim is worth its way.
     async fn await_slots(&self, found: Found, stop: &Stop) {
-        if found.full {
+        if found.full && !found.partly {
             let probe = self.pauses.next_probe_in().unwrap_or(Duration::MAX);
             tokio::select! {
                 () = self.slots.freed() => {}
@@ -348,7 +375,7 @@ impl Dispatcher {
     }
 
     /// How long until something is due, at most the poll interval. What waits for a slot or a probe is not due here.
-    async fn until_due(&self) -> Duration {
+    async fn until_due(&self, walk: &mut Walk) -> Duration {
         let shares = self.slots.shares(&vec![false; self.routes.len()], &self.pauses.open(), 0);
         let open: Vec<&str> = (self.routes.iter().zip(&shares))
             .filter(|(_, share)| **share > 0)
@@ -356,13 +383,15 @@ impl Dispatcher {
             .collect();
         let due = next_due_in(&self.ledger, &open).await.ok().flatten().unwrap_or(Duration::MAX);
         let probe = self.pauses.next_probe_in().unwrap_or(Duration::MAX);
-        // What is due and yet was not claimed is locked by another daemon: look again soon, not at once.
-        due.min(probe).max(Duration::from_millis(5)).min(self.settings.poll_interval)
+        // What is due and yet was not claimed is locked by somebody else: look again soon, then less and less often.
+        let due = if due.is_zero() { walk.locked_out() } else { due.max(SHORTEST_LOOK) };
+        due.min(probe.max(SHORTEST_LOOK)).min(self.settings.poll_interval)
     }
 
     async fn write_inventory(&self) -> Result<(), LedgerError> {
         self.ledger.check_schema().await?;
-        let effect = |of| crate::core::contract::Effect::ALL.iter().find(|(e, _)| *e == of).map_or("", |(_, name)| *name);
+        let effect =
+            |of| crate::core::contract::Effect::ALL.iter().find(|(e, _)| *e == of).map_or("", |(_, name)| *name);
         let rows: Vec<InventoryRow<'_>> = (self.routes.iter().map(|r| &r.operation))
             .map(|operation| InventoryRow {
                 operation: &operation.name,
@@ -380,6 +409,9 @@ impl Dispatcher {
 /// While more is due than slots are free: how long a claim waits for slots to come together.
 const COALESCE: Duration = Duration::from_millis(2);
 
+/// The first wait where all that is due is locked by somebody else.
+const SHORTEST_LOOK: Duration = Duration::from_millis(5);
+
 /// What a claim found.
 #[derive(Clone, Copy)]
 struct Found {
@@ -387,20 +419,50 @@ struct Found {
     some: bool,
     /// Some operation had as much due as it could take.
     hungry: bool,
+    /// Some operation had slots left, and tenants that have not been looked at.
+    partly: bool,
     /// Some operation could take nothing.
     full: bool,
 }
 
-/// Where the claims have got to.
+/// Where the claims have got to. A claim looks at a part of the tenants; several make a round.
 struct Walk {
     after: Vec<String>,
     hungry: Vec<bool>,
+    /// Whether the round has found anything.
+    found: Vec<bool>,
     turn: usize,
+    locked_wait: Duration,
 }
 
 impl Walk {
     fn new(operations: usize) -> Self {
-        Self { after: vec![String::new(); operations], hungry: vec![true; operations], turn: 0 }
+        Self {
+            after: vec![String::new(); operations],
+            hungry: vec![true; operations],
+            found: vec![false; operations],
+            turn: 0,
+            locked_wait: SHORTEST_LOOK,
+        }
+    }
+
+    /// A claim of an operation has got so many rows and as far as `next_after`. True where more may be due: a part of
+    /// a round says nothing about the rest; a whole round without a find says that nothing is.
+    fn went(&mut self, operation: usize, next_after: String, got: u32) -> bool {
+        let began_round = self.after[operation].is_empty();
+        self.found[operation] = got > 0 || (!began_round && self.found[operation]);
+        self.after[operation] = next_after;
+        if got > 0 {
+            self.locked_wait = SHORTEST_LOOK;
+        }
+        !self.after[operation].is_empty() || (!began_round && self.found[operation])
+    }
+
+    /// How long to wait where everything due is locked: twice as long each time.
+    fn locked_out(&mut self) -> Duration {
+        let wait = self.locked_wait;
+        self.locked_wait = wait.saturating_mul(2);
+        wait
     }
 }
 

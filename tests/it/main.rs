@@ -4,6 +4,7 @@
 #![allow(missing_docs, reason = "tests read as sentences")]
 
 mod daemon_delivery;
+mod daemon_waking;
 mod demo;
 mod support;
 
