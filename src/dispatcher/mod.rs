@@ -106,8 +106,9 @@ impl Dispatcher {
         }
     }
 
-    /// Runs until told to stop; returns the actions that were abandoned.
-    pub async fn run(self, stop: Stop) -> Vec<ActionId> {
+    /// Runs until told to stop; returns the actions that were abandoned. Where the schema turns out not to fit this
+    /// binary it drains and ends with that error; a database that doesn't answer is waited for.
+    pub async fn run(self, stop: Stop) -> Result<Vec<ActionId>, LedgerError> {
         let (outcomes, received) = mpsc::channel(usize::try_from(self.settings.max_in_flight).unwrap_or(256).max(256));
         let (health, healthy) = watch::channel(true);
         let settler = tokio::spawn(
@@ -126,7 +127,7 @@ impl Dispatcher {
             self.settings.stats_interval,
             stop.drain.clone(),
         ));
-        self.claim_until_told(&stop, &outcomes, healthy).await;
+        let claimed = self.claim_until_told(&stop, &outcomes, healthy).await;
 
         events::draining(self.slots.in_use(), self.settings.drain_timeout);
         drop(outcomes); // the deliveries under way hold the others
@@ -143,7 +144,7 @@ impl Dispatcher {
             events::abandoned(*action);
         }
         events::stopped(abandoned.len());
-        abandoned
+        claimed.map(|()| abandoned)
     }
 
     /// Claims, and hands claims to deliveries, until the drain begins.
@@ -152,11 +153,11 @@ impl Dispatcher {
         stop: &Stop,
         outcomes: &mpsc::Sender<Outcome>,
         mut healthy: watch::Receiver<bool>,
-    ) {
+    ) -> Result<(), LedgerError> {
         let mut walk = Walk::new(self.routes.len());
         let mut sleeper = Sleeper::new(self.settings.bell.clone());
         let mut outage: Option<Outage> = None;
-        let mut inventory_written = false;
+        let (mut started, mut inventory_written) = (false, false);
         while !stop.drain.is_cancelled() {
             // Evidence in memory is settled before anything is claimed.
             tokio::select! {
@@ -175,8 +176,8 @@ impl Dispatcher {
                     if let Some(outage) = outage.take() {
                         events::ledger_back(outage.lasted(), outage.tries());
                     }
-                    if !inventory_written {
-                        inventory_written = true;
+                    inventory_written = true;
+                    if !std::mem::replace(&mut started, true) {
                         events::started(
                             env!("CARGO_PKG_VERSION"),
                             self.ledger.worker(),
@@ -186,7 +187,14 @@ impl Dispatcher {
                     }
                     self.rest(found, &mut walk, &mut sleeper, stop, outcomes).await;
                 }
+                Err(error) if error.is_schema() => {
+                    events::schema_refused(&error);
+                    sleeper.leave().await;
+                    return Err(error);
+                }
                 Err(error) => {
+                    // Whatever it was, the schema may be another one when the database is back.
+                    inventory_written = false;
                     if outage.is_none() {
                         events::ledger_lost(&error);
                     }
@@ -199,6 +207,7 @@ impl Dispatcher {
             }
         }
         sleeper.leave().await;
+        Ok(())
     }
 
     /// One claim over all operations; what it brings is under way when this returns.
@@ -224,7 +233,7 @@ impl Dispatcher {
             .collect();
         let full = shares.contains(&0);
         if wants.is_empty() {
-            return Ok(Found { some: false, hungry: true, full });
+            return Ok(Found { some: false, hungry: true, partly: false, full });
         }
         let claims = self.ledger.claim(&wants).await?;
         let mut got = vec![0; self.routes.len()];
@@ -248,17 +257,17 @@ impl Dispatcher {
         for (route, held) in to_mark {
             self.mark_and_start(&self.routes[route], held, stop, outcomes).await;
         }
+        let (mut hungry, mut partly) = (false, false);
         for (name, next_after) in claims.next_after {
             if let Some(route) = self.routes.iter().find(|r| r.operation.name == name) {
-                let began_in_the_middle = !walk.after[route.index].is_empty();
-                walk.after[route.index] = next_after;
-                // A walk that did not cover all tenants has seen only a part of what is due.
-                let partly = began_in_the_middle || !walk.after[route.index].is_empty();
-                walk.hungry[route.index] = partly || got[route.index] >= shares[route.index];
+                let ate_all = got[route.index] >= shares[route.index];
+                let more = walk.went(route.index, next_after, got[route.index]);
+                walk.hungry[route.index] = ate_all || more;
+                hungry |= ate_all;
+                partly |= more && !ate_all;
             }
         }
-        let hungry = shares.iter().enumerate().any(|(index, share)| *share > 0 && walk.hungry[index]);
-        Ok(Found { some, hungry, full })
+        Ok(Found { some, hungry, partly, full })
     }
 
     /// Starts one delivery. It holds its slot until its outcome is with the settler.
@@ -271,9 +280,7 @@ impl Dispatcher {
             } else {
                 delivery::deliver(route, claimed, &stop.abandon).await
             };
-            if outcome.tried.is_some() {
-                report(&pauses, &outcome);
-            }
+            report(&pauses, &outcome);
             // The settler outlives every sender.
             let _ = outcomes.send(outcome).await;
             drop(slot);
@@ -296,6 +303,7 @@ impl Dispatcher {
                 // Overtaken, or not known to be marked: nothing is sent, and the row says so.
                 Ok(_) | Err(_) => {
                     let outcome = delivery::hand_back(Arc::clone(route), claimed);
+                    report(&self.pauses, &outcome);
                     let _ = outcomes.send(outcome).await;
                     drop(slot);
                 }
@@ -312,7 +320,7 @@ impl Dispatcher {
         stop: &Stop,
         outcomes: &mpsc::Sender<Outcome>,
     ) {
-        if found.hungry {
+        if found.hungry || found.partly {
             return self.await_slots(found, stop).await;
         }
         if found.some {
@@ -327,9 +335,9 @@ impl Dispatcher {
             }
             Rest::Sleep => {
                 // Whatever was committed before the door was kept rang nobody.
-                let looked = self.claim(walk, stop, outcomes).await;
+                let looked = self.look(walk, stop, outcomes).await;
                 if matches!(looked, Ok(Found { some: false, hungry: false, .. })) {
-                    let at_most = self.until_due().await;
+                    let at_most = self.until_due(walk).await;
                     tokio::select! {
                         () = tokio::time::sleep(at_most) => {}
                         () = sleeper.rung() => {}
@@ -342,9 +350,19 @@ impl Dispatcher {
         sleeper.leave().await;
     }
 
+    /// A whole walk over the tenants, or as much of it as finds something.
+    async fn look(&self, walk: &mut Walk, stop: &Stop, outcomes: &mpsc::Sender<Outcome>) -> Result<Found, LedgerError> {
+        loop {
+            let found = self.claim(walk, stop, outcomes).await?;
+            if found.some || !found.partly || stop.drain.is_cancelled() {
+                return Ok(found);
+            }
+        }
+    }
+
     /// More is due than there were slots for: waits until a claim is worth its way.
     async fn await_slots(&self, found: Found, stop: &Stop) {
-        if found.full {
+        if found.full && !found.partly {
             let probe = self.pauses.next_probe_in().unwrap_or(Duration::MAX);
             tokio::select! {
                 () = self.slots.freed() => {}
@@ -365,7 +383,7 @@ impl Dispatcher {
     }
 
     /// How long until something is due, at most the poll interval. What waits for a slot or a probe is not due here.
-    async fn until_due(&self) -> Duration {
+    async fn until_due(&self, walk: &mut Walk) -> Duration {
         let shares = self.slots.shares(&vec![false; self.routes.len()], &self.pauses.open(), 0);
         let open: Vec<&str> = (self.routes.iter().zip(&shares))
             .filter(|(_, share)| **share > 0)
@@ -373,8 +391,9 @@ impl Dispatcher {
             .collect();
         let due = next_due_in(&self.ledger, &open).await.ok().flatten().unwrap_or(Duration::MAX);
         let probe = self.pauses.next_probe_in().unwrap_or(Duration::MAX);
-        // What is due and yet was not claimed is locked by another daemon: look again soon, not at once.
-        due.min(probe).max(Duration::from_millis(5)).min(self.settings.poll_interval)
+        // What is due and yet was not claimed is locked by somebody else: look again soon, then less and less often.
+        let due = if due.is_zero() { walk.locked_out() } else { due.max(SHORTEST_LOOK) };
+        due.min(probe.max(SHORTEST_LOOK)).min(self.settings.poll_interval)
     }
 
     async fn write_inventory(&self) -> Result<(), LedgerError> {
@@ -398,6 +417,9 @@ impl Dispatcher {
 /// While more is due than slots are free: how long a claim waits for slots to come together.
 const COALESCE: Duration = Duration::from_millis(2);
 
+/// The first wait where all that is due is locked by somebody else.
+const SHORTEST_LOOK: Duration = Duration::from_millis(5);
+
 /// What a claim found.
 #[derive(Clone, Copy)]
 struct Found {
@@ -405,24 +427,57 @@ struct Found {
     some: bool,
     /// Some operation had as much due as it could take.
     hungry: bool,
+    /// Some operation had slots left, and tenants that have not been looked at.
+    partly: bool,
     /// Some operation could take nothing.
     full: bool,
 }
 
-/// Where the claims have got to.
+/// Where the claims have got to. A claim looks at a part of the tenants; several make a round.
 struct Walk {
     after: Vec<String>,
     hungry: Vec<bool>,
+    /// Whether the round has found anything.
+    found: Vec<bool>,
     turn: usize,
+    locked_wait: Duration,
 }
 
 impl Walk {
     fn new(operations: usize) -> Self {
-        Self { after: vec![String::new(); operations], hungry: vec![true; operations], turn: 0 }
+        Self {
+            after: vec![String::new(); operations],
+            hungry: vec![true; operations],
+            found: vec![false; operations],
+            turn: 0,
+            locked_wait: SHORTEST_LOOK,
+        }
+    }
+
+    /// A claim of an operation has got so many rows and as far as `next_after`. True where more may be due: a part of
+    /// a round says nothing about the rest; a whole round without a find says that nothing is.
+    fn went(&mut self, operation: usize, next_after: String, got: u32) -> bool {
+        let began_round = self.after[operation].is_empty();
+        self.found[operation] = got > 0 || (!began_round && self.found[operation]);
+        self.after[operation] = next_after;
+        if got > 0 {
+            self.locked_wait = SHORTEST_LOOK;
+        }
+        !self.after[operation].is_empty() || (!began_round && self.found[operation])
+    }
+
+    /// How long to wait where everything due is locked: twice as long each time.
+    fn locked_out(&mut self) -> Duration {
+        let wait = self.locked_wait;
+        self.locked_wait = wait.saturating_mul(2);
+        wait
     }
 }
 
 fn report(pauses: &Pauses, outcome: &Outcome) {
+    if outcome.tried.is_none() {
+        return pauses.not_tried(outcome.route.destination_index);
+    }
     let name = &outcome.route.operation.target;
     let answered = outcome.finding.status.is_some();
     match pauses.learnt(outcome.route.destination_index, outcome.finding.evidence, answered) {

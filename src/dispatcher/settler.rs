@@ -54,8 +54,9 @@ impl Settler {
             match self.settle_once(&mut open, tries).await {
                 Ok(()) => {
                     tries += 1;
-                    if outage.take().is_some() {
+                    if let Some(outage) = outage.take() {
                         self.healthy.send_replace(true);
+                        events::ledger_back(outage.lasted(), outage.tries());
                     }
                 }
                 Err(error) => {

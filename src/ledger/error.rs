@@ -50,6 +50,15 @@ pub enum LedgerError {
 }
 
 impl LedgerError {
+    /// Whether this binary and the schema don't fit, which no waiting mends.
+    pub fn is_schema(&self) -> bool {
+        match self {
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => true,
+            Self::Unreachable(_) | Self::Refused { .. } | Self::ReadOnly => false,
+            Self::Unreadable { .. } | Self::Migration(_) => false,
+        }
+    }
+
     /// Whether the session itself is gone or useless, so that nothing can be said about the statement.
     pub fn is_session(&self) -> bool {
         match self {

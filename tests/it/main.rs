@@ -4,13 +4,14 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests read as sentences, and a test may panic")]
 
 mod support;
-mod tidy;
 
 mod claim;
 mod claim_fair;
 mod claim_lapse;
 mod claim_stops;
 mod control;
+mod daemon_delivery;
+mod daemon_waking;
 mod demo;
 mod enqueue;
 mod enqueue_refused;
@@ -22,3 +23,4 @@ mod roles;
 mod settle;
 mod settle_again;
 mod status;
+mod tidy;

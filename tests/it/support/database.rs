@@ -71,6 +71,11 @@ impl Database {
         session::connect(&self.url).await.expect("a session")
     }
 
+    /// A session with another database of the same cluster.
+    pub async fn elsewhere(&self) -> Client {
+        session::connect(&cluster().url("postgres", "postgres")).await.expect("a session")
+    }
+
     /// A ledger for the library's own verbs.
     pub fn ledger(&self, worker: &str) -> ledger::Ledger {
         ledger::connect(&Secret::new(&self.url), 4, worker).expect("a ledger")

@@ -1,11 +1,14 @@
 //! A database, a destination that misbehaves, and daemons between them.
 
 use std::path::Path;
+use std::process::Output;
 use std::time::Duration;
 
 use outboxd::proving::daemon::Daemon;
-use outboxd::proving::fake::Fake;
+use outboxd::proving::fake::{Fake, Seen};
+use serde_json::Value;
 use tempfile::TempDir;
+use tokio::process::Command;
 use uuid::Uuid;
 
 use super::Database;
@@ -18,13 +21,17 @@ pub struct World {
     pub db: Database,
     pub fake: Fake,
     pub dir: TempDir,
+    /// How the daemon reaches the database.
+    pub url: String,
+    /// Lines for `[database]`, after the URL.
+    pub database: String,
     /// Lines for `[dispatcher]`.
     pub dispatcher: String,
     /// Lines for `[destination.fake]`.
     pub destination: String,
     /// Lines for `[operation."note.publish"]`, after the required ones.
     pub operation: String,
-    /// The `[contract."test"]` table and what belongs to it.
+    /// The `[contract."test"]` table and what belongs to it; whole tables may follow it.
     pub contract: String,
     daemons: std::cell::Cell<u32>,
 }
@@ -44,16 +51,51 @@ reconcile = ["review"]
 key = { mode = "none" }
 "#;
 
+/// Lines for an operation with fast retries, its timeout, and more.
+pub fn keyed(timeout: &str, more: &str) -> String {
+    format!("effect = \"keyed\"\ntimeout = \"{timeout}\"\nbackoff = {{ initial = \"50ms\", max = \"1s\" }}\n{more}")
+}
+
+/// Where an action stands.
+#[derive(Debug)]
+pub struct Standing {
+    pub state: String,
+    pub label: String,
+    pub attempts: i32,
+    pub fence: i64,
+    pub reason: Option<String>,
+    pub receipt: Option<String>,
+    pub sentence: String,
+    pub in_doubt: bool,
+}
+
+/// One line of an action's history.
+#[derive(Debug)]
+pub struct Attempt {
+    pub number: i32,
+    pub kind: String,
+    pub fence: i64,
+    pub worker: Option<String>,
+    pub key: Option<String>,
+    pub evidence: String,
+    pub verdict: String,
+    pub status: Option<i32>,
+    pub detail: Option<String>,
+}
+
 impl World {
     /// A keyed operation `note.publish` with fast retries and a short lease.
     pub async fn new() -> Self {
+        let db = Database::new().await;
         Self {
-            db: Database::new().await,
+            url: db.url.clone(),
+            db,
             fake: Fake::start().await.expect("a destination"),
             dir: tempfile::tempdir().expect("a directory"),
+            database: String::new(),
             dispatcher: "lease_margin = \"500ms\"\npoll_interval = \"200ms\"".into(),
             destination: String::new(),
-            operation: "effect = \"keyed\"\ntimeout = \"1s\"\nbackoff = { initial = \"50ms\", max = \"1s\" }".into(),
+            operation: keyed("1s", ""),
             contract: KEYED.into(),
             daemons: std::cell::Cell::new(0),
         }
@@ -62,17 +104,26 @@ impl World {
     /// The configuration as it stands.
     pub fn config(&self) -> String {
         format!(
-            "[database]\nurl = \"{}\"\n[dispatcher]\n{}\n[log]\nformat = \"json\"\nlevel = \"debug\"\nstats_interval = \"1s\"\n\
+            "[database]\nurl = \"{}\"\n{}\n[dispatcher]\n{}\n[log]\nformat = \"json\"\nlevel = \"debug\"\nstats_interval = \"1s\"\n\
              [destination.fake]\nbase_url = \"{}\"\n{}\n\
              [operation.\"note.publish\"]\ndestination = \"fake\"\nrequest = {{ method = \"POST\", path = \"/notes\" }}\n\
              contract = \"test\"\nmeaning = \"Publish a note\"\nowner = \"tests\"\n{}\n{}",
-            self.db.url,
+            self.url,
+            self.database,
             self.dispatcher,
             self.fake.base_url(),
             self.destination,
             self.operation,
             self.contract,
         )
+    }
+
+    /// Another operation under the same contract, with its own path and these lines.
+    pub fn also(&mut self, operation: &str, path: &str, lines: &str) {
+        self.contract.push_str(&format!(
+            "\n[operation.{operation:?}]\ndestination = \"fake\"\nrequest = {{ method = \"POST\", path = {path:?} }}\n\
+             contract = \"test\"\nmeaning = \"Another one\"\nowner = \"tests\"\n{lines}\n"
+        ));
     }
 
     /// The binary under test.
@@ -82,17 +133,91 @@ impl World {
 
     /// Starts a daemon and waits until it claims.
     pub async fn daemon(&self) -> Daemon {
-        let number = self.daemons.get();
-        self.daemons.set(number + 1);
-        let daemon = Daemon::start(Self::binary(), self.dir.path(), &format!("daemon{number}"), &self.config())
-            .expect("a daemon");
+        let daemon = self.start();
         daemon.logged("outboxd started", SOON).await.expect("started");
         daemon
+    }
+
+    /// Starts a daemon without waiting for anything.
+    pub fn start(&self) -> Daemon {
+        let number = self.daemons.get();
+        self.daemons.set(number + 1);
+        Daemon::start(Self::binary(), self.dir.path(), &format!("daemon{number}"), &self.config()).expect("a daemon")
+    }
+
+    /// Runs another command with this configuration, to its end.
+    pub async fn command(&self, name: &str, config: &str) -> Output {
+        let file = self.dir.path().join("outboxd.toml");
+        std::fs::write(&file, config).expect("a file");
+        let output = Command::new(Self::binary()).args([name, "--config"]).arg(&file).kill_on_drop(true).output();
+        tokio::time::timeout(SOON, output).await.expect("an end").expect("output")
     }
 
     /// Enqueues one note; returns its action id.
     pub async fn enqueue(&self, retry_key: &str) -> Uuid {
         self.db.enqueue("note.publish", &format!("{{\"note\":\"{retry_key}\"}}"), retry_key).await
+    }
+
+    /// Enqueues so many notes, in one transaction.
+    pub async fn enqueue_many(&self, prefix: &str, n: i32) {
+        self.db
+            .client
+            .execute(
+                "select outbox.enqueue('note.publish', json_build_object('note', $1::text || i), $1::text || i)
+                 from generate_series(1, $2::int) i",
+                &[&prefix, &n],
+            )
+            .await
+            .expect("enqueued");
+    }
+
+    /// Where an action stands.
+    pub async fn standing(&self, action: Uuid) -> Standing {
+        let sql =
+            "select s.state, s.label, s.attempts, d.fence, s.reason, s.receipt, s.sentence, s.doubt_since is not null
+            from outbox.status s join outbox.delivery d using (action_id) where action_id = $1";
+        let row = self.db.client.query_one(sql, &[&action]).await.expect("an action");
+        Standing {
+            state: row.get(0),
+            label: row.get(1),
+            attempts: row.get(2),
+            fence: row.get(3),
+            reason: row.get(4),
+            receipt: row.get(5),
+            sentence: row.get(6),
+            in_doubt: row.get(7),
+        }
+    }
+
+    /// An action's history, in order.
+    pub async fn history(&self, action: Uuid) -> Vec<Attempt> {
+        let sql = "select number, kind, fence, worker, idempotency_key, evidence, verdict, http_status, detail
+            from outbox.attempt where action_id = $1 order by fence, finished_at";
+        let rows = self.db.client.query(sql, &[&action]).await.expect("a history");
+        rows.iter()
+            .map(|row| Attempt {
+                number: row.get(0),
+                kind: row.get(1),
+                fence: row.get(2),
+                worker: row.get(3),
+                key: row.get(4),
+                evidence: row.get(5),
+                verdict: row.get(6),
+                status: row.get(7),
+                detail: row.get(8),
+            })
+            .collect()
+    }
+
+    /// What an action's history says was learnt, in order.
+    pub async fn evidence(&self, action: Uuid) -> Vec<String> {
+        self.history(action).await.into_iter().map(|attempt| attempt.evidence).collect()
+    }
+
+    /// The requests that one action has made.
+    pub fn seen_of(&self, action: Uuid) -> Vec<Seen> {
+        let id = action.to_string();
+        self.fake.seen().into_iter().filter(|seen| seen.header("outbox-action") == Some(&id)).collect()
     }
 
     /// Waits until an action has this label in `outbox.status`.
@@ -103,7 +228,7 @@ impl World {
             }
         };
         if tokio::time::timeout(SOON, wait).await.is_err() {
-            panic!("{action} is {}, not {label}", self.db.label(action).await);
+            panic!("{action} is not {label}: {:?} after {:?}", self.standing(action).await, self.history(action).await);
         }
     }
 
@@ -118,4 +243,35 @@ impl World {
             panic!("{sql} gives {}, not {n}", self.db.count(sql).await);
         }
     }
+
+    /// Waits until a condition on the database holds.
+    pub async fn until_true(&self, condition: &str) {
+        self.until_count(&format!("select ({condition})::int::bigint"), 1).await;
+    }
+
+    /// Transactions of this database while `time` passes.
+    pub async fn transactions_within(&self, time: Duration) -> i64 {
+        // From another database, so that looking is not counted; flushed, since the counts are a second late.
+        let sql = "select xact_commit + xact_rollback from pg_stat_database where datname = $1";
+        let postgres = self.db.elsewhere().await;
+        let count = async || -> i64 {
+            tokio::time::sleep(Duration::from_millis(1200)).await;
+            postgres.query_one(sql, &[&self.db.name]).await.expect("statistics").get(0)
+        };
+        let before = count().await;
+        tokio::time::sleep(time).await;
+        count().await - before
+    }
+}
+
+/// The lines of a log, each of which must be a JSON object.
+pub fn lines(log: &str) -> Vec<Value> {
+    log.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in the line {line:?}")))
+        .collect()
+}
+
+/// The lines of a log with this message.
+pub fn lines_of(log: &str, message: &str) -> Vec<Value> {
+    lines(log).into_iter().filter(|line| line["message"] == message).collect()
 }
