@@ -10,6 +10,7 @@ use super::cluster::{Cluster, ClusterOptions};
 use super::daemon::Daemon;
 use super::fake::Fake;
 use super::session;
+use super::usage::Usage;
 use crate::clock::Uptime;
 use crate::core::target::Secret;
 use crate::ledger;
@@ -34,6 +35,8 @@ pub struct Drain {
     pub rss_mb: f64,
     /// The daemon's user and system time for 10,000 actions.
     pub daemon_cpu_s_per_10k: f64,
+    /// User and system time of the daemon's database sessions, for 10,000 actions.
+    pub database_cpu_s_per_10k: f64,
     /// Write-ahead log of claims and settles, for one action.
     pub wal_bytes_per_action: f64,
     /// Transactions of claims, settles and looks, for one action.
@@ -92,6 +95,13 @@ pub async fn drain(binary: &Path, actions: u64, in_flight: u32, quiet: bool) -> 
     let seconds = Uptime::now().since(begun).as_secs_f64();
     bar.finish_and_clear();
 
+    let sessions = client
+        .query("select pid from pg_stat_activity where datname = current_database() and application_name = 'outboxd'", &[])
+        .await?;
+    let database_cpu: f64 = (sessions.iter())
+        .filter_map(|row| Usage::of(u32::try_from(row.get::<_, i32>(0)).ok()?))
+        .map(|usage| usage.cpu.as_secs_f64())
+        .sum();
     let usage = daemon.usage().ok_or("this system does not say what a process has used")?;
     let wal_bytes: f64 = client.query_one(&wal(start_of_wal), &[]).await?.get(0);
     let committed: f64 = client.query_one(transactions, &[]).await?.get(0);
@@ -111,6 +121,7 @@ pub async fn drain(binary: &Path, actions: u64, in_flight: u32, quiet: bool) -> 
         actions_per_second: round(1.0 / per_action(seconds)),
         rss_mb: round(bytes_to_mib(usage.peak_rss)),
         daemon_cpu_s_per_10k: round(per_action(usage.cpu.as_secs_f64()) * 10_000.0),
+        database_cpu_s_per_10k: round(per_action(database_cpu) * 10_000.0),
         wal_bytes_per_action: round(per_action(wal_bytes)),
         transactions_per_action: round(per_action(committed - committed_before)),
         duplicates: u64::try_from(fake.duplicates())?,
