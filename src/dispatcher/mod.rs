@@ -271,9 +271,7 @@ impl Dispatcher {
             } else {
                 delivery::deliver(route, claimed, &stop.abandon).await
             };
-            if outcome.tried.is_some() {
-                report(&pauses, &outcome);
-            }
+            report(&pauses, &outcome);
             // The settler outlives every sender.
             let _ = outcomes.send(outcome).await;
             drop(slot);
@@ -296,6 +294,7 @@ impl Dispatcher {
                 // Overtaken, or not known to be marked: nothing is sent, and the row says so.
                 Ok(_) | Err(_) => {
                     let outcome = delivery::hand_back(Arc::clone(route), claimed);
+                    report(&self.pauses, &outcome);
                     let _ = outcomes.send(outcome).await;
                     drop(slot);
                 }
@@ -467,6 +466,9 @@ impl Walk {
 }
 
 fn report(pauses: &Pauses, outcome: &Outcome) {
+    if outcome.tried.is_none() {
+        return pauses.not_sent(outcome.route.destination_index);
+    }
     let name = &outcome.route.operation.target;
     let answered = outcome.finding.status.is_some();
     match pauses.learnt(outcome.route.destination_index, outcome.finding.evidence, answered) {

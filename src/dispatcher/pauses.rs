@@ -69,6 +69,13 @@ impl Pauses {
         }
     }
 
+    /// A claim for the destination ended without a send: if it was the probe, the next claim is.
+    pub fn not_sent(&self, destination: usize) {
+        if let Some(pause) = &mut self.lock()[destination] {
+            pause.probing = false;
+        }
+    }
+
     /// What came of a send to the destination. `contact` = the destination answered.
     pub fn learnt(&self, destination: usize, evidence: Evidence, contact: bool) -> Change {
         let mut pauses = self.lock();
@@ -125,6 +132,16 @@ mod tests {
         pauses.claimed(0);
         assert!(matches!(pauses.learnt(0, Evidence::Accepted, true), Change::Resumed { probes: 2, .. }));
         assert_eq!(pauses.open(), [u32::MAX, u32::MAX]);
+    }
+
+    #[test]
+    fn r15_a_probe_that_sends_nothing_leaves_its_turn_to_the_next() {
+        let pauses = Pauses::new(1);
+        pauses.learnt(0, Evidence::Blocked, true);
+        pauses.claimed(0);
+        assert_eq!(pauses.next_probe_in(), None);
+        pauses.not_sent(0);
+        assert!(pauses.next_probe_in().is_some_and(|wait| wait <= SHORTEST));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 
 #![allow(missing_docs, reason = "tests read as sentences")]
 
+mod daemon_answers;
 mod daemon_delivery;
 mod daemon_waking;
 mod demo;
