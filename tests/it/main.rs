@@ -5,6 +5,7 @@
 
 mod daemon_answers;
 mod daemon_delivery;
+mod daemon_doubt;
 mod daemon_waking;
 mod demo;
 mod support;
