@@ -4,8 +4,11 @@
 #![allow(missing_docs, reason = "tests read as sentences")]
 
 mod daemon_answers;
+mod daemon_crash;
 mod daemon_delivery;
 mod daemon_doubt;
+mod daemon_drain;
+mod daemon_stops;
 mod daemon_waking;
 mod demo;
 mod support;
