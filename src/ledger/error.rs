@@ -8,6 +8,14 @@ pub enum LedgerError {
     /// No session, or it broke.
     #[error("no session with the database: {0}")]
     Unreachable(String),
+    /// The server refused a session: login, a database that is gone or takes no connections, too many clients.
+    #[error("the database refused a session: {message} (SQLSTATE {sqlstate})")]
+    TurnedAway {
+        /// Five characters.
+        sqlstate: String,
+        /// The server's message.
+        message: String,
+    },
     /// The server refused a statement.
     #[error("the database refused: {message} (SQLSTATE {sqlstate})")]
     Refused {
@@ -53,13 +61,23 @@ impl LedgerError {
     /// Whether the session itself is gone or useless, so that nothing can be said about the statement.
     pub fn is_session(&self) -> bool {
         match self {
-            Self::Unreachable(_) | Self::ReadOnly => true,
+            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => true,
             // 57P01..57P05: shutdown; 25006: read-only; 08: connection; 53: out of resources
             Self::Refused { sqlstate, .. } => {
                 sqlstate.starts_with("57P") || sqlstate == "25006" || sqlstate.starts_with("08") || sqlstate.starts_with("53")
             }
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
             Self::Unreadable { .. } | Self::Migration(_) => false,
+        }
+    }
+}
+
+impl LedgerError {
+    /// The same, where it came of opening a session: nothing was said about any statement of ours.
+    fn of_a_session(self) -> Self {
+        match self {
+            Self::Refused { sqlstate, message } => Self::TurnedAway { sqlstate, message },
+            other => other,
         }
     }
 }
@@ -76,11 +94,13 @@ impl From<tokio_postgres::Error> for LedgerError {
 impl From<deadpool_postgres::PoolError> for LedgerError {
     fn from(error: deadpool_postgres::PoolError) -> Self {
         match error {
-            deadpool_postgres::PoolError::Backend(backend) => backend.into(),
+            deadpool_postgres::PoolError::Backend(backend) => Self::from(backend).of_a_session(),
             deadpool_postgres::PoolError::PostCreateHook(deadpool_postgres::HookError::Message(text)) if text == READ_ONLY => {
                 Self::ReadOnly
             }
-            deadpool_postgres::PoolError::PostCreateHook(deadpool_postgres::HookError::Backend(backend)) => backend.into(),
+            deadpool_postgres::PoolError::PostCreateHook(deadpool_postgres::HookError::Backend(backend)) => {
+                Self::from(backend).of_a_session()
+            }
             other => Self::Unreachable(other.to_string()),
         }
     }
