@@ -29,7 +29,11 @@ pub async fn run(path: &Path) -> Exit {
         }
     };
     // A schema that doesn't fit is refused at once; a database that doesn't answer may come back.
-    if let Err(error) = ledger.check_schema().await
+    let checked = tokio::select! {
+        checked = ledger.check_schema() => checked,
+        () = stop.drain.cancelled() => return Exit::Done,
+    };
+    if let Err(error) = checked
         && let Some(exit) = set_up::exit_of(&error)
     {
         events::start_refused(&error);

@@ -1,6 +1,7 @@
 //! The loop that joins ledger and destinations: claim → `next_step` → send → evidence → `decide` → settle.
 
 mod delivery;
+mod health;
 mod pauses;
 mod reconnect;
 mod rest;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::core::action::ActionId;
@@ -25,8 +26,8 @@ use crate::destination::Destination;
 use crate::ledger::{Claimed, InventoryRow, Ledger, LedgerError, Want, next_due_in};
 use crate::log::events;
 use delivery::Outcome;
+use health::{Health, Who};
 use pauses::{Change, Pauses};
-use reconnect::Outage;
 use rest::{Rest, Sleeper};
 use route::Route;
 use settler::Settler;
@@ -109,34 +110,36 @@ impl Dispatcher {
     /// Runs until told to stop; returns the actions that were abandoned.
     pub async fn run(self, stop: Stop) -> Vec<ActionId> {
         let (outcomes, received) = mpsc::channel(usize::try_from(self.settings.max_in_flight).unwrap_or(256).max(256));
-        let (health, healthy) = watch::channel(true);
-        let settler = tokio::spawn(
-            Settler {
-                ledger: self.ledger.clone(),
-                outcomes: received,
-                healthy: health,
-                tally: Arc::clone(&self.tally),
-                abandon: stop.abandon.clone(),
-            }
-            .run(),
-        );
+        let (health, give_up) = (Health::new(), CancellationToken::new());
+        let settler = Settler {
+            ledger: self.ledger.clone(),
+            health: health.clone(),
+            tally: Arc::clone(&self.tally),
+            give_up: give_up.clone(),
+        };
+        let settler = tokio::spawn(settler.run(received));
+        let timer = tokio::spawn(run_out(stop.clone(), self.settings.drain_timeout, give_up));
         let lines = tokio::spawn(stats::run(
             self.ledger.clone(),
             Arc::clone(&self.tally),
             self.settings.stats_interval,
             stop.drain.clone(),
         ));
-        self.claim_until_told(&stop, &outcomes, healthy).await;
+        tokio::select! {
+            () = self.claim_until_told(&stop, &outcomes, &health) => {}
+            // A claim that the database doesn't answer; whatever it may have taken lapses.
+            () = stop.abandon.cancelled() => {}
+        }
 
         events::draining(self.slots.in_use(), self.settings.drain_timeout);
         drop(outcomes); // the deliveries under way hold the others
-        let ran_out = stop.abandon.clone();
-        let drain_timeout = self.settings.drain_timeout;
-        let timer = tokio::spawn(async move {
-            tokio::time::sleep(drain_timeout).await;
-            ran_out.cancel();
-        });
-        let abandoned = settler.await.unwrap_or_default();
+        let abandoned = match settler.await {
+            Ok(abandoned) => abandoned,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Vec::new(),
+            },
+        };
         timer.abort();
         lines.abort();
         for action in &abandoned {
@@ -147,20 +150,16 @@ impl Dispatcher {
     }
 
     /// Claims, and hands claims to deliveries, until the drain begins.
-    async fn claim_until_told(
-        &self,
-        stop: &Stop,
-        outcomes: &mpsc::Sender<Outcome>,
-        mut healthy: watch::Receiver<bool>,
-    ) {
+    async fn claim_until_told(&self, stop: &Stop, outcomes: &mpsc::Sender<Outcome>, health: &Health) {
         let mut walk = Walk::new(self.routes.len());
         let mut sleeper = Sleeper::new(self.settings.bell.clone());
-        let mut outage: Option<Outage> = None;
         let mut inventory_written = false;
         while !stop.drain.is_cancelled() {
             // Evidence in memory is settled before anything is claimed.
             tokio::select! {
-                _ = healthy.wait_for(|healthy| *healthy) => {}
+                () = health.settled() => {}
+                // Nobody writes down any more what deliveries learn.
+                () = outcomes.closed() => break,
                 () = stop.drain.cancelled() => break,
             }
             let claimed = async {
@@ -172,9 +171,7 @@ impl Dispatcher {
             .await;
             match claimed {
                 Ok(found) => {
-                    if let Some(outage) = outage.take() {
-                        events::ledger_back(outage.lasted(), outage.tries());
-                    }
+                    health.well(Who::Claims);
                     if !inventory_written {
                         inventory_written = true;
                         events::started(
@@ -187,12 +184,8 @@ impl Dispatcher {
                     self.rest(found, &mut walk, &mut sleeper, stop, outcomes).await;
                 }
                 Err(error) => {
-                    if outage.is_none() {
-                        events::ledger_lost(&error);
-                    }
-                    let wait = outage.get_or_insert_with(Outage::begin).wait();
                     tokio::select! {
-                        () = tokio::time::sleep(wait) => {}
+                        () = tokio::time::sleep(health.lost(Who::Claims, &error)) => {}
                         () = stop.drain.cancelled() => {}
                     }
                 }
@@ -328,7 +321,7 @@ impl Dispatcher {
                 // Whatever was committed before the door was kept rang nobody.
                 let looked = self.look(walk, stop, outcomes).await;
                 if matches!(looked, Ok(Found { some: false, hungry: false, .. })) {
-                    let at_most = self.until_due(walk).await;
+                    let at_most = self.until_due(walk).await.min(sleeper.retry_in());
                     tokio::select! {
                         () = tokio::time::sleep(at_most) => {}
                         () = sleeper.rung() => {}
@@ -403,6 +396,20 @@ impl Dispatcher {
             .collect();
         self.ledger.write_inventory(&rows).await
     }
+}
+
+/// How long the settler goes on after the drain's time has run out: for what was cut short just then.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// From the first word of a stop on: the drain's time, and then the time for last words.
+async fn run_out(stop: Stop, drain_timeout: Duration, give_up: CancellationToken) {
+    stop.drain.cancelled().await;
+    tokio::select! {
+        () = tokio::time::sleep(drain_timeout) => stop.abandon.cancel(),
+        () = stop.abandon.cancelled() => {}
+    }
+    tokio::time::sleep(LAST_WORDS).await;
+    give_up.cancel();
 }
 
 /// While more is due than slots are free: how long a claim waits for slots to come together.

@@ -9,6 +9,7 @@ mod daemon_delivery;
 mod daemon_doubt;
 mod daemon_drain;
 mod daemon_stops;
+mod daemon_trouble;
 mod daemon_waking;
 mod demo;
 mod support;
