@@ -74,6 +74,10 @@ pub fn exit_of(error: &LedgerError) -> Option<Exit> {
         LedgerError::Newer { .. } => Some(Exit::SchemaNewer),
         LedgerError::NoSchema | LedgerError::Older { .. } => Some(Exit::Failed),
         LedgerError::Unreachable(_) | LedgerError::ReadOnly => None,
+        // A wrong password or a database that does not exist is the configuration's fault, unless it was right before.
+        LedgerError::TurnedAway { sqlstate, .. } => {
+            (sqlstate.starts_with("28") || sqlstate == "3D000").then_some(Exit::Failed)
+        }
         LedgerError::Refused { .. } if error.is_session() => None,
         LedgerError::Refused { .. } | LedgerError::Unreadable { .. } | LedgerError::Migration(_) => Some(Exit::Failed),
     }

@@ -1,6 +1,7 @@
 //! The loop that joins ledger and destinations: claim → `next_step` → send → evidence → `decide` → settle.
 
 mod delivery;
+mod health;
 mod pauses;
 mod reconnect;
 mod rest;
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::core::action::ActionId;
@@ -25,8 +26,8 @@ use crate::destination::Destination;
 use crate::ledger::{Claimed, InventoryRow, Ledger, LedgerError, Want, next_due_in};
 use crate::log::events;
 use delivery::Outcome;
+use health::{Health, Who};
 use pauses::{Change, Pauses};
-use reconnect::Outage;
 use rest::{Rest, Sleeper};
 use route::Route;
 use settler::Settler;
@@ -110,34 +111,36 @@ impl Dispatcher {
     /// binary it drains and ends with that error; a database that doesn't answer is waited for.
     pub async fn run(self, stop: Stop) -> Result<Vec<ActionId>, LedgerError> {
         let (outcomes, received) = mpsc::channel(usize::try_from(self.settings.max_in_flight).unwrap_or(256).max(256));
-        let (health, healthy) = watch::channel(true);
-        let settler = tokio::spawn(
-            Settler {
-                ledger: self.ledger.clone(),
-                outcomes: received,
-                healthy: health,
-                tally: Arc::clone(&self.tally),
-                abandon: stop.abandon.clone(),
-            }
-            .run(),
-        );
+        let (health, give_up) = (Health::new(), CancellationToken::new());
+        let settler = Settler {
+            ledger: self.ledger.clone(),
+            health: health.clone(),
+            tally: Arc::clone(&self.tally),
+            give_up: give_up.clone(),
+        };
+        let settler = tokio::spawn(settler.run(received));
+        let timer = tokio::spawn(run_out(stop.clone(), self.settings.drain_timeout, give_up));
         let lines = tokio::spawn(stats::run(
             self.ledger.clone(),
             Arc::clone(&self.tally),
             self.settings.stats_interval,
             stop.drain.clone(),
         ));
-        let claimed = self.claim_until_told(&stop, &outcomes, healthy).await;
+        let claimed = tokio::select! {
+            claimed = self.claim_until_told(&stop, &outcomes, &health) => claimed,
+            // A claim that the database doesn't answer; whatever it may have taken lapses.
+            () = stop.abandon.cancelled() => Ok(()),
+        };
 
         events::draining(self.slots.in_use(), self.settings.drain_timeout);
         drop(outcomes); // the deliveries under way hold the others
-        let ran_out = stop.abandon.clone();
-        let drain_timeout = self.settings.drain_timeout;
-        let timer = tokio::spawn(async move {
-            tokio::time::sleep(drain_timeout).await;
-            ran_out.cancel();
-        });
-        let abandoned = settler.await.unwrap_or_default();
+        let abandoned = match settler.await {
+            Ok(abandoned) => abandoned,
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => Vec::new(),
+            },
+        };
         timer.abort();
         lines.abort();
         for action in &abandoned {
@@ -152,16 +155,17 @@ impl Dispatcher {
         &self,
         stop: &Stop,
         outcomes: &mpsc::Sender<Outcome>,
-        mut healthy: watch::Receiver<bool>,
+        health: &Health,
     ) -> Result<(), LedgerError> {
         let mut walk = Walk::new(self.routes.len());
         let mut sleeper = Sleeper::new(self.settings.bell.clone());
-        let mut outage: Option<Outage> = None;
         let (mut started, mut inventory_written) = (false, false);
         while !stop.drain.is_cancelled() {
             // Evidence in memory is settled before anything is claimed.
             tokio::select! {
-                _ = healthy.wait_for(|healthy| *healthy) => {}
+                () = health.settled() => {}
+                // Nobody writes down any more what deliveries learn.
+                () = outcomes.closed() => break,
                 () = stop.drain.cancelled() => break,
             }
             let claimed = async {
@@ -173,9 +177,7 @@ impl Dispatcher {
             .await;
             match claimed {
                 Ok(found) => {
-                    if let Some(outage) = outage.take() {
-                        events::ledger_back(outage.lasted(), outage.tries());
-                    }
+                    health.well(Who::Claims);
                     inventory_written = true;
                     if !std::mem::replace(&mut started, true) {
                         events::started(
@@ -195,12 +197,8 @@ impl Dispatcher {
                 Err(error) => {
                     // Whatever it was, the schema may be another one when the database is back.
                     inventory_written = false;
-                    if outage.is_none() {
-                        events::ledger_lost(&error);
-                    }
-                    let wait = outage.get_or_insert_with(Outage::begin).wait();
                     tokio::select! {
-                        () = tokio::time::sleep(wait) => {}
+                        () = tokio::time::sleep(health.lost(Who::Claims, &error)) => {}
                         () = stop.drain.cancelled() => {}
                     }
                 }
@@ -337,7 +335,7 @@ impl Dispatcher {
                 // Whatever was committed before the door was kept rang nobody.
                 let looked = self.look(walk, stop, outcomes).await;
                 if matches!(looked, Ok(Found { some: false, hungry: false, .. })) {
-                    let at_most = self.until_due(walk).await;
+                    let at_most = self.until_due(walk).await.min(sleeper.retry_in());
                     tokio::select! {
                         () = tokio::time::sleep(at_most) => {}
                         () = sleeper.rung() => {}
@@ -414,6 +412,20 @@ impl Dispatcher {
     }
 }
 
+/// How long the settler goes on after the drain's time has run out: for what was cut short just then.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// From the first word of a stop on: the drain's time, and then the time for last words.
+async fn run_out(stop: Stop, drain_timeout: Duration, give_up: CancellationToken) {
+    stop.drain.cancelled().await;
+    tokio::select! {
+        () = tokio::time::sleep(drain_timeout) => stop.abandon.cancel(),
+        () = stop.abandon.cancelled() => {}
+    }
+    tokio::time::sleep(LAST_WORDS).await;
+    give_up.cancel();
+}
+
 /// While more is due than slots are free: how long a claim waits for slots to come together.
 const COALESCE: Duration = Duration::from_millis(2);
 
@@ -476,7 +488,7 @@ impl Walk {
 
 fn report(pauses: &Pauses, outcome: &Outcome) {
     if outcome.tried.is_none() {
-        return pauses.not_tried(outcome.route.destination_index);
+        return pauses.not_sent(outcome.route.destination_index);
     }
     let name = &outcome.route.operation.target;
     let answered = outcome.finding.status.is_some();

@@ -76,6 +76,14 @@ impl Sleeper {
         }
     }
 
+    /// The longest sleep that leaves a lost bell no longer lost than it must be.
+    pub fn retry_in(&self) -> Duration {
+        match (&self.bell, &self.outage) {
+            (None, Some((_, next))) => next.left().max(SHORTEST_LOOK),
+            (Some(_), _) | (None, None) => Duration::MAX,
+        }
+    }
+
     async fn connect(&mut self) {
         let (None, Some(url)) = (&self.bell, &self.url) else { return };
         if self.outage.as_ref().is_some_and(|(_, next)| !next.is_over()) {

@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::delivery::Outcome;
-use super::reconnect::Outage;
+use super::health::{Health, Who};
 use super::tally::Tally;
 use super::telling;
 use crate::core::action::{ActionId, Step};
@@ -16,74 +17,119 @@ use crate::log::events;
 
 /// The most decisions in one statement.
 const BATCH: usize = 256;
-/// How often a row that somebody else has locked is tried again before it is left to lapse.
-const TRIES: u32 = 20;
+/// The most decisions that wait for rows which somebody else has locked.
+const ASIDE: usize = 1024;
+/// Between two tries at a row that somebody else has locked; each waits for the lock a while itself.
+const LOCKED: Duration = Duration::from_millis(5);
+/// Between two tries at such a row where the ledger doesn't answer.
+const UNWELL: Duration = Duration::from_secs(1);
 
 /// Writes what arrives until the sender is gone.
 pub struct Settler {
     /// Where.
     pub ledger: Ledger,
-    /// From the deliveries.
-    pub outcomes: mpsc::Receiver<Outcome>,
-    /// Whether everything so far could be written. While it could not, nothing is claimed.
-    pub healthy: watch::Sender<bool>,
+    /// Whether everything so far could be written.
+    pub health: Health,
     /// For the stats line.
     pub tally: Arc<Tally>,
-    /// The drain's time has run out: stop trying.
-    pub abandon: CancellationToken,
+    /// The drain's time has run out, and the time for last words too: stop trying.
+    pub give_up: CancellationToken,
 }
 
 impl Settler {
     /// Runs until every sender is gone; returns the actions that were abandoned: their send was cut short, or their
     /// decision could not be written.
-    pub async fn run(mut self) -> Vec<ActionId> {
+    pub async fn run(self, outcomes: mpsc::Receiver<Outcome>) -> Vec<ActionId> {
+        let (aside, locked) = mpsc::channel(ASIDE);
+        let (mut lost, still_locked) = tokio::join!(self.settle_all(outcomes, Some(aside)), self.settle_locked(locked));
+        lost.extend(still_locked);
+        lost
+    }
+
+    async fn settle_all(
+        &self,
+        mut outcomes: mpsc::Receiver<Outcome>,
+        aside: Option<mpsc::Sender<Outcome>>,
+    ) -> Vec<ActionId> {
+        let (mut lost, mut open) = (Vec::new(), Vec::with_capacity(BATCH));
+        loop {
+            let known = open.len();
+            if open.is_empty() && outcomes.recv_many(&mut open, BATCH).await == 0 {
+                return lost;
+            }
+            // What came during an outage goes along: nothing is claimed before all of it has been written.
+            while let Ok(outcome) = outcomes.try_recv() {
+                open.push(outcome);
+            }
+            lost.extend(open[known..].iter().filter(|o: &&Outcome| o.cut_short).map(|o| o.claimed.intent.id));
+            lost.extend(self.settle_some(&mut open, aside.as_ref()).await);
+        }
+    }
+
+    /// One after the other, each for as long as its row is locked.
+    async fn settle_locked(&self, mut locked: mpsc::Receiver<Outcome>) -> Vec<ActionId> {
         let mut lost = Vec::new();
-        let mut batch = Vec::with_capacity(BATCH);
-        while self.outcomes.recv_many(&mut batch, BATCH).await > 0 {
-            lost.extend(batch.iter().filter(|o: &&Outcome| o.cut_short).map(|o| o.claimed.intent.id));
-            lost.extend(self.settle_all(std::mem::take(&mut batch)).await);
+        while let Some(outcome) = locked.recv().await {
+            let mut open = vec![outcome];
+            while !open.is_empty() {
+                lost.extend(self.settle_some(&mut open, None).await);
+                if !open.is_empty() {
+                    tokio::time::sleep(LOCKED).await;
+                }
+            }
         }
         lost
     }
 
-    /// Until all are written, or time has run out.
-    async fn settle_all(&self, mut open: Vec<Outcome>) -> Vec<ActionId> {
-        let mut outage: Option<Outage> = None;
-        let mut tries = 0;
-        while !open.is_empty() {
-            match self.settle_once(&mut open, tries).await {
-                Ok(()) => {
-                    tries += 1;
-                    if let Some(outage) = outage.take() {
-                        self.healthy.send_replace(true);
-                        events::ledger_back(outage.lasted(), outage.tries());
-                    }
-                }
-                Err(error) => {
-                    if outage.is_none() {
-                        self.healthy.send_replace(false);
-                        events::ledger_lost(&error);
-                    }
-                    let wait = outage.get_or_insert_with(Outage::begin).wait();
-                    tokio::select! {
-                        () = tokio::time::sleep(wait) => {}
-                        () = self.abandon.cancelled() => return open.iter().filter(|o| !o.cut_short).map(|o| o.claimed.intent.id).collect(),
+    /// One round, and a wait where the ledger doesn't answer; what is left in `open` wants another. Returns what was
+    /// given up.
+    async fn settle_some(&self, open: &mut Vec<Outcome>, aside: Option<&mpsc::Sender<Outcome>>) -> Vec<ActionId> {
+        let named: Vec<ActionId> = open.iter().filter(|o| !o.cut_short).map(|o| o.claimed.intent.id).collect();
+        let mut batch: Vec<Outcome> = open.drain(..open.len().min(BATCH)).collect();
+        let round = async {
+            let mut locked = Vec::new();
+            let done = self.settle_once(&mut batch, &mut locked).await;
+            // Those in front have waited longest.
+            batch.append(open);
+            open.append(&mut batch);
+            for outcome in locked {
+                match aside {
+                    None => open.push(outcome),
+                    Some(aside) => {
+                        if let Err(full) = aside.try_send(outcome) {
+                            open.push(full.into_inner());
+                        }
                     }
                 }
             }
+            match (done, aside) {
+                (Ok(()), Some(_)) if open.is_empty() => self.health.well(Who::Settles),
+                (Ok(()), Some(_) | None) => {}
+                (Err(error), Some(_)) => tokio::time::sleep(self.health.lost(Who::Settles, &error)).await,
+                // Claims go on beside a locked row, so its outage is not theirs.
+                (Err(_), None) => tokio::time::sleep(UNWELL).await,
+            }
+        };
+        tokio::select! {
+            () = round => return Vec::new(),
+            () = self.give_up.cancelled() => {}
         }
-        Vec::new()
+        open.clear();
+        named
     }
 
-    /// One round; what is left in `open` wants another. Errors are of the session; a statement that the server
-    /// refuses is taken apart.
-    async fn settle_once(&self, open: &mut Vec<Outcome>, tries: u32) -> Result<(), LedgerError> {
+    /// What is left in `open` wants another round, and so does `locked` when somebody else lets go of its rows. Errors
+    /// are of the session; a statement that the server refuses is taken apart.
+    async fn settle_once(&self, open: &mut Vec<Outcome>, locked: &mut Vec<Outcome>) -> Result<(), LedgerError> {
         let settlements: Vec<Settlement> = open.iter().map(Outcome::settlement).collect();
         let written = match self.ledger.settle(&settlements).await {
             Ok(written) => written,
             Err(error) if error.is_session() => return Err(error),
-            Err(_) if open.len() > 1 => return self.one_by_one(open, tries).await,
-            Err(error) => return self.refused(open, tries, error).await,
+            Err(_) if open.len() > 1 => return self.one_by_one(open, locked).await,
+            Err(error) => {
+                refused(open.drain(..), &error, locked);
+                return Ok(());
+            }
         };
         let mut missing: Vec<Outcome> = Vec::new();
         for outcome in open.drain(..) {
@@ -101,9 +147,13 @@ impl Settler {
             missing.iter().filter_map(|o| by_action.get(&o.claimed.intent.id).copied()).collect();
         let standing = match self.ledger.standing(&asked).await {
             Ok(standing) => standing,
-            Err(error) => {
+            Err(error) if error.is_session() => {
                 *open = missing;
                 return Err(error);
+            }
+            Err(error) => {
+                refused(missing, &error, locked);
+                return Ok(());
             }
         };
         let mut late = Vec::new();
@@ -120,10 +170,15 @@ impl Settler {
                 Some(Standing::Overtaken) | None => telling::overtaken(&outcome),
             }
         }
-        self.testify_all(late, open).await
+        self.testify_all(late, open, locked).await
     }
 
-    async fn testify_all(&self, mut late: Vec<Outcome>, open: &mut Vec<Outcome>) -> Result<(), LedgerError> {
+    async fn testify_all(
+        &self,
+        mut late: Vec<Outcome>,
+        open: &mut Vec<Outcome>,
+        locked: &mut Vec<Outcome>,
+    ) -> Result<(), LedgerError> {
         while let Some(outcome) = late.pop() {
             let Some(history) = outcome.history() else { continue };
             let told = LateTestimony {
@@ -134,22 +189,23 @@ impl Settler {
             };
             match self.ledger.testify(told).await {
                 Ok(meaning) => telling::late(&outcome, meaning),
-                Err(error) => {
+                Err(error) if error.is_session() => {
                     open.push(outcome);
                     open.append(&mut late);
                     return Err(error);
                 }
+                Err(error) => refused([outcome], &error, locked),
             }
         }
         Ok(())
     }
 
     /// One bad row must not hold up the others.
-    async fn one_by_one(&self, open: &mut Vec<Outcome>, tries: u32) -> Result<(), LedgerError> {
+    async fn one_by_one(&self, open: &mut Vec<Outcome>, locked: &mut Vec<Outcome>) -> Result<(), LedgerError> {
         let mut rest = std::mem::take(open);
         while let Some(outcome) = rest.pop() {
             let mut one = vec![outcome];
-            let done = Box::pin(self.settle_once(&mut one, tries)).await;
+            let done = Box::pin(self.settle_once(&mut one, locked)).await;
             open.append(&mut one);
             if let Err(error) = done {
                 open.append(&mut rest);
@@ -158,23 +214,23 @@ impl Settler {
         }
         Ok(())
     }
+}
 
-    /// A single row was refused. A lock passes; anything else does not, and the row is left to lapse, which is doubt.
-    async fn refused(&self, open: &mut Vec<Outcome>, tries: u32, error: LedgerError) -> Result<(), LedgerError> {
-        let passes = match &error {
-            // lock_not_available, serialization_failure, deadlock_detected, query_canceled
-            LedgerError::Refused { sqlstate, .. } => ["55P03", "40001", "40P01", "57014"].contains(&sqlstate.as_str()),
-            LedgerError::Unreachable(_) | LedgerError::ReadOnly | LedgerError::NoSchema => false,
-            LedgerError::Older { .. } | LedgerError::Newer { .. } => false,
-            LedgerError::Unreadable { .. } | LedgerError::Migration(_) => false,
-        };
-        if passes && tries < TRIES {
-            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+/// The server refused what concerns these rows alone. A lock passes; anything else does not, and the row is left to
+/// lapse, which is doubt.
+fn refused(outcomes: impl IntoIterator<Item = Outcome>, error: &LedgerError, locked: &mut Vec<Outcome>) {
+    let passes = match error {
+        // lock_not_available, serialization_failure, deadlock_detected, query_canceled
+        LedgerError::Refused { sqlstate, .. } => ["55P03", "40001", "40P01", "57014"].contains(&sqlstate.as_str()),
+        LedgerError::Unreachable(_) | LedgerError::TurnedAway { .. } | LedgerError::ReadOnly => false,
+        LedgerError::NoSchema | LedgerError::Older { .. } | LedgerError::Newer { .. } => false,
+        LedgerError::Unreadable { .. } | LedgerError::Migration(_) => false,
+    };
+    for outcome in outcomes {
+        if passes {
+            locked.push(outcome);
         } else {
-            for outcome in open.drain(..) {
-                events::settle_refused(outcome.claimed.intent.id, &error);
-            }
+            events::settle_refused(outcome.claimed.intent.id, error);
         }
-        Ok(())
     }
 }

@@ -8,6 +8,14 @@ pub enum LedgerError {
     /// No session, or it broke.
     #[error("no session with the database: {0}")]
     Unreachable(String),
+    /// The server refused a session: login, a database that is gone or takes no connections, too many clients.
+    #[error("the database refused a session: {message} (SQLSTATE {sqlstate})")]
+    TurnedAway {
+        /// Five characters.
+        sqlstate: String,
+        /// The server's message.
+        message: String,
+    },
     /// The server refused a statement.
     #[error("the database refused: {message} (SQLSTATE {sqlstate})")]
     Refused {
@@ -54,7 +62,7 @@ impl LedgerError {
     pub fn is_schema(&self) -> bool {
         match self {
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => true,
-            Self::Unreachable(_) | Self::Refused { .. } | Self::ReadOnly => false,
+            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
             Self::Unreadable { .. } | Self::Migration(_) => false,
         }
     }
@@ -62,7 +70,7 @@ impl LedgerError {
     /// Whether the session itself is gone or useless, so that nothing can be said about the statement.
     pub fn is_session(&self) -> bool {
         match self {
-            Self::Unreachable(_) | Self::ReadOnly => true,
+            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => true,
             // 57P01..57P05: shutdown; 25006: read-only; 08: connection; 53: out of resources
             Self::Refused { sqlstate, .. } => {
                 sqlstate.starts_with("57P")
@@ -72,6 +80,16 @@ impl LedgerError {
             }
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
             Self::Unreadable { .. } | Self::Migration(_) => false,
+        }
+    }
+}
+
+impl LedgerError {
+    /// The same, where it came of opening a session: nothing was said about any statement of ours.
+    fn of_a_session(self) -> Self {
+        match self {
+            Self::Refused { sqlstate, message } => Self::TurnedAway { sqlstate, message },
+            other => other,
         }
     }
 }
@@ -89,7 +107,9 @@ impl From<deadpool_postgres::PoolError> for LedgerError {
     fn from(error: deadpool_postgres::PoolError) -> Self {
         use deadpool_postgres::{HookError, PoolError};
         match error {
-            PoolError::Backend(backend) | PoolError::PostCreateHook(HookError::Backend(backend)) => backend.into(),
+            PoolError::Backend(backend) | PoolError::PostCreateHook(HookError::Backend(backend)) => {
+                Self::from(backend).of_a_session()
+            }
             PoolError::PostCreateHook(HookError::Message(text)) if text == READ_ONLY => Self::ReadOnly,
             PoolError::PostCreateHook(HookError::Message(text)) => Self::Unreachable(text.into_owned()),
             PoolError::Timeout(_) | PoolError::Closed | PoolError::NoRuntimeSpecified => {

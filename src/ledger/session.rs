@@ -64,5 +64,9 @@ pub(super) fn session_config(url: &Secret) -> Result<Config, LedgerError> {
         config.connect_timeout(std::time::Duration::from_secs(5));
     }
     config.tcp_user_timeout(std::time::Duration::from_secs(20));
+    // What tcp_user_timeout does not see: an answer that never comes. The default of two hours is no bound.
+    config.keepalives_idle(std::time::Duration::from_secs(15));
+    config.keepalives_interval(std::time::Duration::from_secs(5));
+    config.keepalives_retries(3);
     Ok(config)
 }

@@ -3,8 +3,10 @@
 pub mod database;
 pub mod gate;
 pub mod ledger;
+pub mod proxy;
 pub mod world;
 
 pub use database::Database;
 pub use gate::GatedClaim;
+pub use proxy::Proxy;
 pub use world::World;
