@@ -11,6 +11,7 @@ mod slots;
 mod stats;
 mod tally;
 mod telling;
+mod walk;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use route::Route;
 use settler::Settler;
 use slots::{Limit, Slot, Slots};
 use tally::Tally;
+use walk::{SHORTEST_LOOK, Walk};
 
 /// How the daemon runs.
 #[derive(Clone, Debug)]
@@ -415,9 +417,6 @@ async fn run_out(stop: Stop, drain_timeout: Duration, give_up: CancellationToken
 /// While more is due than slots are free: how long a claim waits for slots to come together.
 const COALESCE: Duration = Duration::from_millis(2);
 
-/// The first wait where all that is due is locked by somebody else.
-const SHORTEST_LOOK: Duration = Duration::from_millis(5);
-
 /// What a claim found.
 #[derive(Clone, Copy)]
 struct Found {
@@ -429,47 +428,6 @@ struct Found {
     partly: bool,
     /// Some operation could take nothing.
     full: bool,
-}
-
-/// Where the claims have got to. A claim looks at a part of the tenants; several make a round.
-struct Walk {
-    after: Vec<String>,
-    hungry: Vec<bool>,
-    /// Whether the round has found anything.
-    found: Vec<bool>,
-    turn: usize,
-    locked_wait: Duration,
-}
-
-impl Walk {
-    fn new(operations: usize) -> Self {
-        Self {
-            after: vec![String::new(); operations],
-            hungry: vec![true; operations],
-            found: vec![false; operations],
-            turn: 0,
-            locked_wait: SHORTEST_LOOK,
-        }
-    }
-
-    /// A claim of an operation has got so many rows and as far as `next_after`. True where more may be due: a part of
-    /// a round says nothing about the rest; a whole round without a find says that nothing is.
-    fn went(&mut self, operation: usize, next_after: String, got: u32) -> bool {
-        let began_round = self.after[operation].is_empty();
-        self.found[operation] = got > 0 || (!began_round && self.found[operation]);
-        self.after[operation] = next_after;
-        if got > 0 {
-            self.locked_wait = SHORTEST_LOOK;
-        }
-        !self.after[operation].is_empty() || (!began_round && self.found[operation])
-    }
-
-    /// How long to wait where everything due is locked: twice as long each time.
-    fn locked_out(&mut self) -> Duration {
-        let wait = self.locked_wait;
-        self.locked_wait = wait.saturating_mul(2);
-        wait
-    }
 }
 
 fn report(pauses: &Pauses, outcome: &Outcome) {

@@ -64,7 +64,10 @@ impl LedgerError {
             Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => true,
             // 57P01..57P05: shutdown; 25006: read-only; 08: connection; 53: out of resources
             Self::Refused { sqlstate, .. } => {
-                sqlstate.starts_with("57P") || sqlstate == "25006" || sqlstate.starts_with("08") || sqlstate.starts_with("53")
+                sqlstate.starts_with("57P")
+                    || sqlstate == "25006"
+                    || sqlstate.starts_with("08")
+                    || sqlstate.starts_with("53")
             }
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
             Self::Unreadable { .. } | Self::Migration(_) => false,
@@ -75,10 +78,7 @@ impl LedgerError {
 impl LedgerError {
     /// The same, where it came of opening a session: nothing was said about any statement of ours.
     fn of_a_session(self) -> Self {
-        match self {
-            Self::Refused { sqlstate, message } => Self::TurnedAway { sqlstate, message },
-            other => other,
-        }
+        if let Self::Refused { sqlstate, message } = self { Self::TurnedAway { sqlstate, message } } else { self }
     }
 }
 
@@ -95,7 +95,9 @@ impl From<deadpool_postgres::PoolError> for LedgerError {
     fn from(error: deadpool_postgres::PoolError) -> Self {
         match error {
             deadpool_postgres::PoolError::Backend(backend) => Self::from(backend).of_a_session(),
-            deadpool_postgres::PoolError::PostCreateHook(deadpool_postgres::HookError::Message(text)) if text == READ_ONLY => {
+            deadpool_postgres::PoolError::PostCreateHook(deadpool_postgres::HookError::Message(text))
+                if text == READ_ONLY =>
+            {
                 Self::ReadOnly
             }
             deadpool_postgres::PoolError::PostCreateHook(deadpool_postgres::HookError::Backend(backend)) => {

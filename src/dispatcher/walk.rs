@@ -1,0 +1,75 @@
+//! Where the claims have got to on their walk over the tenants.
+
+use std::time::Duration;
+
+/// The first wait where all that is due is locked by somebody else.
+pub const SHORTEST_LOOK: Duration = Duration::from_millis(5);
+
+/// Where the claims have got to. A claim looks at a part of the tenants; several make a round.
+pub struct Walk {
+    /// Of each operation, the tenant where its next claim starts; empty = the first, a new round.
+    pub after: Vec<String>,
+    /// Of each operation, whether more may be due than it has got.
+    pub hungry: Vec<bool>,
+    /// Whether the round has found anything.
+    found: Vec<bool>,
+    /// Counts claims.
+    pub turn: usize,
+    locked_wait: Duration,
+}
+
+impl Walk {
+    /// Nothing is known yet.
+    pub fn new(operations: usize) -> Self {
+        Self {
+            after: vec![String::new(); operations],
+            hungry: vec![true; operations],
+            found: vec![false; operations],
+            turn: 0,
+            locked_wait: SHORTEST_LOOK,
+        }
+    }
+
+    /// A claim of an operation has got so many rows and as far as `next_after`. True where more may be due: a part of
+    /// a round says nothing about the rest; a whole round without a find says that nothing is.
+    pub fn went(&mut self, operation: usize, next_after: String, got: u32) -> bool {
+        let began_round = self.after[operation].is_empty();
+        self.found[operation] = got > 0 || (!began_round && self.found[operation]);
+        self.after[operation] = next_after;
+        if got > 0 {
+            self.locked_wait = SHORTEST_LOOK;
+        }
+        !self.after[operation].is_empty() || (!began_round && self.found[operation])
+    }
+
+    /// How long to wait where everything due is locked: twice as long each time.
+    pub fn locked_out(&mut self) -> Duration {
+        let wait = self.locked_wait;
+        self.locked_wait = wait.saturating_mul(2);
+        wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_without_a_find_ends_the_walk() {
+        let mut walk = Walk::new(1);
+        assert!(walk.went(0, "t256\u{1}".into(), 0), "a part of a round says nothing about the rest");
+        assert!(!walk.went(0, String::new(), 0), "nothing is due");
+        assert!(walk.went(0, "t256\u{1}".into(), 1));
+        assert!(walk.went(0, String::new(), 0), "what came before the first find has not been seen since");
+        assert!(!walk.went(0, String::new(), 0));
+        assert!(!walk.went(0, String::new(), 1), "a round in one part has seen them all");
+    }
+
+    #[test]
+    fn a_locked_row_is_looked_at_less_and_less_often() {
+        let mut walk = Walk::new(1);
+        assert_eq!([walk.locked_out(), walk.locked_out(), walk.locked_out()].map(|wait| wait.as_millis()), [5, 10, 20]);
+        walk.went(0, String::new(), 1);
+        assert_eq!(walk.locked_out(), SHORTEST_LOOK);
+    }
+}
