@@ -4,10 +4,15 @@
 #![allow(missing_docs, reason = "tests read as sentences")]
 
 mod daemon_answers;
+mod daemon_config;
 mod daemon_crash;
 mod daemon_delivery;
 mod daemon_doubt;
 mod daemon_drain;
+mod daemon_log;
+#[cfg(feature = "test-hooks")]
+mod daemon_panic;
+mod daemon_retry;
 mod daemon_stops;
 mod daemon_trouble;
 mod daemon_waking;
