@@ -70,6 +70,6 @@ grant select on outbox.operation to outbox_dispatcher;
 grant insert (operation, destination, effect, contract, meaning, owner),
     update (destination, effect, contract, meaning, owner, updated_at)
   on outbox.operation to outbox_dispatcher; -- never forgets_before
-grant execute on function outbox.uuid_v7(), outbox.schema_version() to outbox_dispatcher;
+grant execute on function outbox.schema_version() to outbox_dispatcher;
 
 commit;

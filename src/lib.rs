@@ -1,4 +1,52 @@
-//! outboxd.
+//! outboxd delivers what an application has committed to PostgreSQL, and tells the truth about what became of it.
+//!
+//! # The one idea
+//!
+//! A row is closed, due, or held for a person. Whoever claims a due row learns one fact; a pure function says what the
+//! fact means; one fenced statement writes it down.
+//!
+//! Sending for the first time, retrying, resending under the same key and taking over from a worker that died are that
+//! one loop. There is no second path for recovery: an expired lease is a due row whose fact is "lapsed", and an unknown
+//! outcome is a due row with another next step, or a row that is held.
+//!
+//! # The life of one action
+//!
+//! 1. An application calls `outbox.enqueue` (`sql/migrations/V3__enqueue.sql`) in a transaction of its own. Two rows
+//!    commit with it: the intent, which never changes again, and where it stands.
+//! 2. The loop in [`dispatcher`] works out which operation may take how much and claims in one statement for all of
+//!    them (`sql/claim.sql`, [`ledger`]). A claim adds one to the row's fence, mints an attempt id, takes a lease in
+//!    database time, and is durable before anything leaves. A send that lapsed becomes doubt in the same statement.
+//! 3. [`core::next_step`] says what to do with the row: send it, or conclude from what is known, where it must not be
+//!    sent any more or a proof is already waiting.
+//! 4. A [`destination`] builds the request, counts every byte that leaves, and comes back with
+//!    [`Evidence`](core::evidence::Evidence): never an error, since "no answer" is a fact too. The contract says what an
+//!    answer means.
+//! 5. [`core::decide`] turns row, evidence and terms into a [`Transition`](core::decide::Transition). Where the outcome
+//!    is unknown, [`core::ladder`] picks the first thing that the contract makes possible now.
+//! 6. The settler writes transitions down in batches (`sql/settle.sql`), each only if fence, attempt id and doubt are
+//!    still those that were decided upon, with a line of history.
+//! 7. What was overtaken meanwhile cannot settle any more. What it learnt is late testimony ([`core::late`]), and a late
+//!    proof of success is still a proof.
+//! 8. Only then is an event written ([`log::events`]).
+//!
+//! # Who may know whom
+//!
+//! ```text
+//! cli ──▶ config ─────────────────────┐
+//!  │                                  ▼
+//!  └────▶ dispatcher ─┬─▶ ledger ───▶ core
+//!                     └─▶ destination ─▲
+//! ```
+//!
+//! [`core`] knows nobody: no runtime, clock, randomness, log, SQL or network; the time and the dice are arguments.
+//! [`ledger`] knows no HTTP and [`destination`] no SQL; they meet in [`dispatcher`] only. [`config`] parses a file into
+//! types that cannot be wrong, so nobody checks them again. [`clock`] is the one place that reads a clock. [`cli`] joins
+//! all of it, one file per command, and [`proving`] may use all of it to show that it works: a private PostgreSQL, a
+//! destination that misbehaves, the demo, the benchmark. `tests/it/tidy.rs` reads the sources and holds this.
+//!
+//! The database enforces the same rules a second time, whoever writes to it: constraints of the same names, and triggers
+//! that refuse every edge that is not drawn (`sql/migrations/V1__tables.sql`, `V2__guards.sql`).
+
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -4,6 +4,13 @@
 
 create schema if not exists outbox;
 
+-- Names, as domains: PostgreSQL keeps a domain's check compiled for the session, but reads a table's checks anew in
+-- every statement that writes to it.
+create domain outbox.state_name as text collate "C" constraint state_is_known check (value in
+  ('pending', 'dispatching', 'succeeded', 'retryable_failure', 'terminal_failure', 'outcome_unknown'));
+create domain outbox.step_name as text collate "C" constraint step_is_known check (value in
+  ('send', 'lookup', 'cancel', 'conclude', 'review'));
+
 -- The intent: what was committed. Never updated (V2 refuses it even to the owner).
 create table outbox.action (
   action_id     uuid        primary key,
@@ -44,8 +51,8 @@ create table outbox.delivery (
   action_id      uuid        primary key,
   operation      text        collate "C" not null,
   tenant         text        collate "C" not null default '',
-  state          text        collate "C" not null default 'pending',
-  step           text        collate "C" not null default 'send',
+  state          outbox.state_name not null default 'pending',
+  step           outbox.step_name  not null default 'send',
   due_at         timestamptz,
   fence          bigint      not null default 0,
   attempt_id     uuid,
@@ -68,10 +75,6 @@ create table outbox.delivery (
   turn           boolean     not null default false,
   closed_at      timestamptz,
   updated_at     timestamptz not null,
-  constraint state_is_known check (state in
-    ('pending', 'dispatching', 'succeeded', 'retryable_failure', 'terminal_failure', 'outcome_unknown')),
-  constraint step_is_known check (step in ('send', 'lookup', 'cancel', 'conclude', 'review')),
-  constraint counts_never_fall_below_zero check (fence >= 0 and attempts >= 0),
   constraint closed_iff_closed_at check ((closed_at is not null) = (state in ('succeeded', 'terminal_failure'))),
   constraint closed_is_never_due check (closed_at is null or due_at is null),
   constraint dispatching_is_leased check (
@@ -84,14 +87,12 @@ create table outbox.delivery (
     step <> 'review' or closed_at is not null or (state = 'outcome_unknown' and due_at is null)),
   constraint open_is_due_or_held_or_parked check (
     closed_at is not null or due_at is not null or step = 'review' or (lane is not null and not turn)),
-  constraint proof_only_while_open check (proof is null or closed_at is null),
-  constraint override_only_while_open check (not override or closed_at is null),
+  constraint closed_waits_for_nothing check (closed_at is null or (proof is null and not override)),
   constraint sent_times_in_order check (
     (first_sent_at is null) = (last_sent_at is null) and first_sent_at <= last_sent_at),
   constraint waiting_is_unsent check (
     state not in ('pending', 'retryable_failure') or (first_sent_at is null and sent_digest is null and marked_at is null)),
-  constraint lane_has_place check ((lane is null) = (place is null)),
-  constraint turn_needs_lane check (lane is not null or not turn)
+  constraint lane_has_place check ((lane is null) = (place is null) and (lane is not null or not turn))
 ) with (
   fillfactor = 75,
   -- Every claim and settle leaves a dead row behind: clean up early and without pauses.

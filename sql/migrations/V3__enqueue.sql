@@ -30,11 +30,12 @@ create function outbox.input_hash(
     operator(pg_catalog.||) outbox.field(pg_catalog.convert_to(ordering_key, 'UTF8'))
     operator(pg_catalog.||) outbox.field(pg_catalog.uuid_send(compensates))) $$;
 
--- Refuses what could never be sent (OB422), naming the argument and never its value.
+-- Refuses what could never be sent (OB422), naming the argument and never its value. Only enqueue_bytes calls it, with
+-- its own settings: setting them again would cost every enqueue a tenth more.
 create function outbox.refuse_unsendable(
   operation text, retry_key text, tenant text, principal text, params json, headers json, content_type text,
   traceparent text, ordering_key text, authority text, compensates uuid, not_before timestamptz
-) returns void language plpgsql stable set search_path = pg_catalog, pg_temp set standard_conforming_strings = on as $$
+) returns void language plpgsql stable as $$
 declare
   wrong text;
 begin
@@ -93,7 +94,8 @@ create function outbox.enqueue_bytes(
   expires_at timestamptz default null, requested_at timestamptz default null, authority text default null,
   compensates uuid default null
 ) returns table (action_id uuid, created boolean, state text)
-language plpgsql volatile security definer set search_path = pg_catalog, outbox, pg_temp as $$
+language plpgsql volatile security definer
+set search_path = pg_catalog, outbox, pg_temp set standard_conforming_strings = on as $$
 #variable_conflict use_column
 declare
   v_key   text := coalesce(enqueue_bytes.retry_key, enqueue_bytes.event_id);
@@ -134,7 +136,7 @@ begin
         delete from outbox.action a where a.action_id = v_id;
       else
         -- A day for the clock of whoever says when it was requested.
-        if enqueue_bytes.requested_at - interval '1 day' <
+        if enqueue_bytes.requested_at is not null and enqueue_bytes.requested_at - interval '1 day' <
             (select o.forgets_before from outbox.operation o where o.operation = enqueue_bytes.operation) then
           raise exception 'this request is older than the memory of keys of %', enqueue_bytes.operation
             using errcode = 'OB410', hint = 'It may have been carried out before; find out by other means.';
@@ -166,7 +168,7 @@ begin
       using errcode = 'OB409', detail = format('It belongs to action %s.', v_found.action_id),
         hint = 'Changed content is a new action: give it a retry_key of its own.';
   end if;
-  return query select v_found.action_id, false, v_found.state;
+  return query select v_found.action_id, false, v_found.state::text;
 end $$;
 
 -- Enqueues a JSON body. `json`, not `jsonb`: the bytes sent are the bytes given.

@@ -49,7 +49,7 @@ create function outbox.sentence(
     else 'Committed; delivery pending.' end $$;
 
 create view outbox.status as
-select a.action_id, a.tenant, a.principal, a.operation, a.retry_key, d.state, d.step,
+select a.action_id, a.tenant, a.principal, a.operation, a.retry_key, d.state::text, d.step::text,
   outbox.label(d.state, d.step) as label,
   outbox.sentence(d.state, d.step, d.doubt_since, d.first_sent_at, d.due_at, d.reason, d.closed_at,
     c.action_id is not null,

@@ -7,7 +7,6 @@ use tokio::signal::unix::{SignalKind, signal};
 use super::{Exit, set_up};
 use crate::config::Secrets;
 use crate::dispatcher::{Dispatcher, Stop};
-use crate::log::events;
 
 /// Logs, configuration refused before any connection, run, drain, say how it went.
 pub async fn run(path: &Path) -> Exit {
@@ -28,20 +27,12 @@ pub async fn run(path: &Path) -> Exit {
             return Exit::Failed;
         }
     };
-    // A schema that doesn't fit is refused at once; a database that doesn't answer may come back.
-    let checked = tokio::select! {
-        checked = ledger.check_schema() => checked,
-        () = stop.drain.cancelled() => return Exit::Done,
-    };
-    if let Err(error) = checked
-        && let Some(exit) = set_up::exit_of(&error)
-    {
-        events::start_refused(&error);
-        return exit;
-    }
     let dispatcher = Dispatcher::new(set_up::settings(&config), ledger, set_up::catalogue(&config));
-    let abandoned = dispatcher.run(stop).await;
-    if abandoned.is_empty() { Exit::Done } else { Exit::Abandoned }
+    match dispatcher.run(stop).await {
+        Ok(abandoned) if abandoned.is_empty() => Exit::Done,
+        Ok(_) => Exit::Abandoned,
+        Err(error) => set_up::exit_of(&error).unwrap_or(Exit::Failed),
+    }
 }
 
 /// The first SIGTERM or SIGINT drains, the second doesn't wait.

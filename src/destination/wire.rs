@@ -1,8 +1,9 @@
 //! One connection: what has crossed it, and whether anything more may.
 //!
 //! hyper is never asked what it has sent. Every byte passes a [`super::metered::Metered`] stream, which has it counted
-//! here, and it passes only while an exchange holds the gate open. The gate and the count stand under one lock that is held during the (non-blocking)
-//! write, so after [`Wire::end`] the count is final: no write is on its way that it does not know of.
+//! here, and it passes only while an exchange holds the gate open. The gate and the count stand under one lock that is
+//! held during the (non-blocking) write, so after [`Exchange::end`] the count is final: no write is on its way that it
+//! does not know of.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

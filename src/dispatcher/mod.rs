@@ -109,8 +109,9 @@ impl Dispatcher {
         }
     }
 
-    /// Runs until told to stop; returns the actions that were abandoned.
-    pub async fn run(self, stop: Stop) -> Vec<ActionId> {
+    /// Runs until told to stop; returns the actions that were abandoned. Where the schema turns out not to fit this
+    /// binary it drains and ends with that error; a database that doesn't answer is waited for.
+    pub async fn run(self, stop: Stop) -> Result<Vec<ActionId>, LedgerError> {
         let (outcomes, received) = mpsc::channel(usize::try_from(self.settings.max_in_flight).unwrap_or(256).max(256));
         let (health, give_up) = (Health::new(), CancellationToken::new());
         let settler = Settler {
@@ -127,11 +128,11 @@ impl Dispatcher {
             self.settings.stats_interval,
             stop.drain.clone(),
         ));
-        tokio::select! {
-            () = self.claim_until_told(&stop, &outcomes, &health) => {}
+        let claimed = tokio::select! {
+            claimed = self.claim_until_told(&stop, &outcomes, &health) => claimed,
             // A claim that the database doesn't answer; whatever it may have taken lapses.
-            () = stop.abandon.cancelled() => {}
-        }
+            () = stop.abandon.cancelled() => Ok(()),
+        };
 
         events::draining(self.slots.in_use(), self.settings.drain_timeout);
         drop(outcomes); // the deliveries under way hold the others
@@ -148,14 +149,19 @@ impl Dispatcher {
             events::abandoned(*action);
         }
         events::stopped(abandoned.len());
-        abandoned
+        claimed.map(|()| abandoned)
     }
 
     /// Claims, and hands claims to deliveries, until the drain begins.
-    async fn claim_until_told(&self, stop: &Stop, outcomes: &mpsc::Sender<Outcome>, health: &Health) {
+    async fn claim_until_told(
+        &self,
+        stop: &Stop,
+        outcomes: &mpsc::Sender<Outcome>,
+        health: &Health,
+    ) -> Result<(), LedgerError> {
         let mut walk = Walk::new(self.routes.len());
         let mut sleeper = Sleeper::new(self.settings.bell.clone());
-        let mut inventory_written = false;
+        let (mut started, mut inventory_written) = (false, false);
         while !stop.drain.is_cancelled() {
             // Evidence in memory is settled before anything is claimed.
             tokio::select! {
@@ -174,8 +180,8 @@ impl Dispatcher {
             match claimed {
                 Ok(found) => {
                     health.well(Who::Claims);
-                    if !inventory_written {
-                        inventory_written = true;
+                    inventory_written = true;
+                    if !std::mem::replace(&mut started, true) {
                         events::started(
                             env!("CARGO_PKG_VERSION"),
                             self.ledger.worker(),
@@ -185,7 +191,14 @@ impl Dispatcher {
                     }
                     self.rest(found, &mut walk, &mut sleeper, stop, outcomes).await;
                 }
+                Err(error) if error.is_schema() => {
+                    events::schema_refused(&error);
+                    sleeper.leave().await;
+                    return Err(error);
+                }
                 Err(error) => {
+                    // Whatever it was, the schema may be another one when the database is back.
+                    inventory_written = false;
                     tokio::select! {
                         () = tokio::time::sleep(health.lost(Who::Claims, &error)) => {}
                         () = stop.drain.cancelled() => {}
@@ -194,6 +207,7 @@ impl Dispatcher {
             }
         }
         sleeper.leave().await;
+        Ok(())
     }
 
     /// One claim over all operations; what it brings is under way when this returns.

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use tokio::sync::Notify;
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
-use super::session::session_config;
 use super::LedgerError;
+use super::session::session_config;
 use crate::core::target::Secret;
 
 /// The advisory lock of the door; `outbox.enqueue_bytes` has the same number.

@@ -94,9 +94,8 @@ impl Ledger {
         let pins: Vec<&[u8]> = wants.iter().map(|w| w.pins.0.as_slice()).collect();
         let marks: Vec<bool> = wants.iter().map(|w| w.marks).collect();
         let asked_at = Uptime::now();
-        let rows = client
-            .query(&statement, &[&operations, &free, &leases, &after, &pins, &marks, &self.worker])
-            .await?;
+        let rows =
+            client.query(&statement, &[&operations, &free, &leases, &after, &pins, &marks, &self.worker]).await?;
         let mut claims = Claims::default();
         for row in &rows {
             let operation: &str = row.try_get("wanted")?;

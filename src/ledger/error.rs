@@ -58,6 +58,15 @@ pub enum LedgerError {
 }
 
 impl LedgerError {
+    /// Whether this binary and the schema don't fit, which no waiting mends.
+    pub fn is_schema(&self) -> bool {
+        match self {
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => true,
+            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
+            Self::Unreadable { .. } | Self::Migration(_) => false,
+        }
+    }
+
     /// Whether the session itself is gone or useless, so that nothing can be said about the statement.
     pub fn is_session(&self) -> bool {
         match self {
@@ -93,17 +102,16 @@ impl From<tokio_postgres::Error> for LedgerError {
 
 impl From<deadpool_postgres::PoolError> for LedgerError {
     fn from(error: deadpool_postgres::PoolError) -> Self {
+        use deadpool_postgres::{HookError, PoolError};
         match error {
-            deadpool_postgres::PoolError::Backend(backend) => Self::from(backend).of_a_session(),
-            deadpool_postgres::PoolError::PostCreateHook(deadpool_postgres::HookError::Message(text))
-                if text == READ_ONLY =>
-            {
-                Self::ReadOnly
-            }
-            deadpool_postgres::PoolError::PostCreateHook(deadpool_postgres::HookError::Backend(backend)) => {
+            PoolError::Backend(backend) | PoolError::PostCreateHook(HookError::Backend(backend)) => {
                 Self::from(backend).of_a_session()
             }
-            other => Self::Unreachable(other.to_string()),
+            PoolError::PostCreateHook(HookError::Message(text)) if text == READ_ONLY => Self::ReadOnly,
+            PoolError::PostCreateHook(HookError::Message(text)) => Self::Unreachable(text.into_owned()),
+            PoolError::Timeout(_) | PoolError::Closed | PoolError::NoRuntimeSpecified => {
+                Self::Unreachable(error.to_string())
+            }
         }
     }
 }

@@ -26,11 +26,8 @@ const SETTINGS: &str = "
 
 /// A pool of sessions. Opens none yet.
 pub fn connect(url: &Secret, pool_size: u32, worker: impl Into<String>) -> Result<Ledger, LedgerError> {
-    let manager = Manager::from_config(
-        session_config(url)?,
-        NoTls,
-        ManagerConfig { recycling_method: RecyclingMethod::Fast },
-    );
+    let manager =
+        Manager::from_config(session_config(url)?, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
     let pool = Pool::builder(manager)
         .max_size(usize::try_from(pool_size).unwrap_or(usize::MAX))
         .post_create(Hook::async_fn(|client, _| {

@@ -48,9 +48,9 @@ pub fn started(version: &str, worker: &str, operations: usize, destinations: usi
     info!(version, worker, operations, destinations, "outboxd started");
 }
 
-/// The daemon doesn't start on this schema.
-pub fn start_refused(error: &dyn Display) {
-    error!(error = %error, "start refused");
+/// The schema doesn't fit this binary; the daemon ends.
+pub fn schema_refused(error: &dyn Display) {
+    error!(error = %error, "schema refused");
 }
 
 /// A stop was asked for: nothing is claimed any more.

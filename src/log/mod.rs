@@ -2,8 +2,11 @@
 
 pub mod events;
 
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// How lines look.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -23,11 +26,19 @@ fn start_to<W>(format: Format, level: LevelFilter, writer: W)
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
-    let builder = tracing_subscriber::fmt().with_max_level(level).with_target(false).with_writer(writer);
+    // Only our own events: what the libraries say has not been cleaned, and stands in no table.
+    let ours = Targets::new().with_target(env!("CARGO_PKG_NAME"), level);
+    let lines = tracing_subscriber::fmt::layer().with_target(false).with_writer(writer);
+    let registry = tracing_subscriber::registry();
     // A second start (in tests of the library) keeps the first.
     let _ = match format {
-        Format::Json => builder.json().flatten_event(true).with_current_span(false).with_span_list(false).try_init(),
-        Format::Text => builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr())).try_init(),
-    }
-    .map_err(drop);
+        Format::Json => {
+            let lines = lines.json().flatten_event(true).with_current_span(false).with_span_list(false);
+            registry.with(lines.with_filter(ours)).try_init()
+        }
+        Format::Text => {
+            let colour = std::io::IsTerminal::is_terminal(&std::io::stderr());
+            registry.with(lines.with_ansi(colour).with_filter(ours)).try_init()
+        }
+    };
 }

@@ -10,6 +10,7 @@ use super::cluster::{Cluster, ClusterOptions};
 use super::daemon::Daemon;
 use super::fake::Fake;
 use super::session;
+use super::usage::Usage;
 use crate::clock::Uptime;
 use crate::core::target::Secret;
 use crate::ledger;
@@ -34,8 +35,12 @@ pub struct Drain {
     pub rss_mb: f64,
     /// The daemon's user and system time for 10,000 actions.
     pub daemon_cpu_s_per_10k: f64,
+    /// User and system time of the daemon's database sessions, for 10,000 actions.
+    pub database_cpu_s_per_10k: f64,
     /// Write-ahead log of claims and settles, for one action.
     pub wal_bytes_per_action: f64,
+    /// Transactions of claims, settles and looks, for one action.
+    pub transactions_per_action: f64,
     /// Effects beyond one an action, counted at the destination.
     pub duplicates: u64,
 }
@@ -63,6 +68,8 @@ pub async fn drain(binary: &Path, actions: u64, in_flight: u32, quiet: bool) -> 
     client.batch_execute("vacuum analyze").await?;
     client.batch_execute("checkpoint").await?;
     let wal = |at: String| format!("select pg_wal_lsn_diff(pg_current_wal_lsn(), '{at}')::float8");
+    let transactions = "select xact_commit::float8 from pg_stat_database where datname = current_database()";
+    let committed_before: f64 = client.query_one(transactions, &[]).await?.get(0);
     let start_of_wal: String = client.query_one("select pg_current_wal_lsn()::text", &[]).await?.get(0);
 
     bar.set_message("draining");
@@ -75,7 +82,8 @@ pub async fn drain(binary: &Path, actions: u64, in_flight: u32, quiet: bool) -> 
         // Counting rows costs the database more than the last 20 ms are worth while most are still to come.
         let nearly = u64::try_from(fake.tally().requests)? * 20 >= actions * 19;
         tokio::time::sleep(Duration::from_millis(if nearly { 10 } else { 250 })).await;
-        let now: i64 = client.query_one("select count(*) from outbox.delivery where closed_at is not null", &[]).await?.get(0);
+        let now: i64 =
+            client.query_one("select count(*) from outbox.delivery where closed_at is not null", &[]).await?.get(0);
         if now > closed {
             moved = Uptime::now();
         } else if Uptime::now().since(moved) > PATIENCE {
@@ -87,8 +95,16 @@ pub async fn drain(binary: &Path, actions: u64, in_flight: u32, quiet: bool) -> 
     let seconds = Uptime::now().since(begun).as_secs_f64();
     bar.finish_and_clear();
 
+    let sessions = client
+        .query("select pid from pg_stat_activity where datname = current_database() and application_name = 'outboxd'", &[])
+        .await?;
+    let database_cpu: f64 = (sessions.iter())
+        .filter_map(|row| Usage::of(u32::try_from(row.get::<_, i32>(0)).ok()?))
+        .map(|usage| usage.cpu.as_secs_f64())
+        .sum();
     let usage = daemon.usage().ok_or("this system does not say what a process has used")?;
     let wal_bytes: f64 = client.query_one(&wal(start_of_wal), &[]).await?.get(0);
+    let committed: f64 = client.query_one(transactions, &[]).await?.get(0);
     let recorded: i64 = client
         .query_one("select count(*) from outbox.delivery d join outbox.attempt a using (action_id) where d.state = 'succeeded' and a.evidence = 'accepted'", &[])
         .await?
@@ -105,7 +121,9 @@ pub async fn drain(binary: &Path, actions: u64, in_flight: u32, quiet: bool) -> 
         actions_per_second: round(1.0 / per_action(seconds)),
         rss_mb: round(bytes_to_mib(usage.peak_rss)),
         daemon_cpu_s_per_10k: round(per_action(usage.cpu.as_secs_f64()) * 10_000.0),
+        database_cpu_s_per_10k: round(per_action(database_cpu) * 10_000.0),
         wal_bytes_per_action: round(per_action(wal_bytes)),
+        transactions_per_action: round(per_action(committed - committed_before)),
         duplicates: u64::try_from(fake.duplicates())?,
     })
 }

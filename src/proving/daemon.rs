@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
+use super::usage::Usage;
 use crate::clock::Uptime;
 
 /// A running `outboxd run`. Dropping it kills it.
@@ -16,15 +17,6 @@ pub struct Daemon {
     child: Child,
     pid: u32,
     log: PathBuf,
-}
-
-/// What a process has used so far.
-#[derive(Clone, Copy, Debug)]
-pub struct Usage {
-    /// User and system time.
-    pub cpu: Duration,
-    /// The most memory it has had, bytes.
-    pub peak_rss: u64,
 }
 
 impl Daemon {
@@ -87,15 +79,8 @@ impl Daemon {
         Ok(())
     }
 
-    /// What it has used so far, where the system says so (Linux's /proc).
+    /// What it has used so far, where the system says so.
     pub fn usage(&self) -> Option<Usage> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok()?;
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid)).ok()?;
-        // Fields 14 and 15, counted behind the command name, which may hold spaces.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-        let peak_kb: u64 = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?.split_whitespace().next()?.parse().ok()?;
-        let per_second = rustix::param::clock_ticks_per_second().max(1);
-        Some(Usage { cpu: Duration::from_millis(ticks * 1000 / per_second), peak_rss: peak_kb * 1024 })
+        Usage::of(self.pid)
     }
 }

@@ -7,3 +7,4 @@ pub mod daemon;
 pub mod demo;
 pub mod fake;
 pub mod session;
+pub mod usage;

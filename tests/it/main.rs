@@ -1,8 +1,15 @@
 //! Integration tests: a real PostgreSQL, real sockets, real processes, real signals. tests/README.md says which
 //! promise and which case each keeps.
 
-#![allow(missing_docs, reason = "tests read as sentences")]
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests read as sentences, and a test may panic")]
 
+mod support;
+
+mod claim;
+mod claim_fair;
+mod claim_lapse;
+mod claim_stops;
+mod control;
 mod daemon_answers;
 mod daemon_config;
 mod daemon_crash;
@@ -17,13 +24,6 @@ mod daemon_stops;
 mod daemon_trouble;
 mod daemon_waking;
 mod demo;
-mod support;
-
-mod claim;
-mod claim_fair;
-mod claim_lapse;
-mod claim_stops;
-mod control;
 mod enqueue;
 mod enqueue_refused;
 mod guards;
@@ -32,4 +32,6 @@ mod migrate;
 mod plans;
 mod roles;
 mod settle;
+mod settle_again;
 mod status;
+mod tidy;

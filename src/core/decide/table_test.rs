@@ -6,9 +6,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::core::action::{AttemptId, Stop};
-use crate::core::contract::{
-    Absence, Asking, Effect, Encode, Key, KeyForm, KeyPlace, Receipt,
-};
+use crate::core::contract::{Absence, Asking, Effect, Encode, Key, KeyForm, KeyPlace, Receipt};
 use crate::core::retry::Backoff;
 use crate::core::row::SentUnder;
 use crate::core::terms::{Pins, Policy};
@@ -306,7 +304,10 @@ fn r23_only_what_the_table_says_counts_as_an_attempt() {
     let asked = Finding { retry_after: Some(secs(7)), ..Finding::because(Evidence::Deferred, Reason::Throttled) };
     let transition = decide(&fresh(), &asked, &terms(), moment());
     assert_eq!(transition.attempts, 1, "a wait that was asked for is no attempt");
-    assert!(matches!(transition.next, Next::RetryableFailure { delay } if delay >= secs(7)), "R15: Retry-After is honoured");
+    assert!(
+        matches!(transition.next, Next::RetryableFailure { delay } if delay >= secs(7)),
+        "R15: Retry-After is honoured"
+    );
 }
 
 #[test]
@@ -349,10 +350,8 @@ fn r22_a_stop_stays_known_while_the_outcome_is_unknown() {
 
 #[test]
 fn the_rule_of_an_answer_replaces_the_ladder_and_sets_the_wait() {
-    let finding = Finding {
-        then: Some(vec![Rung::Review]),
-        ..Finding::because(Evidence::UnknownAnswer, Reason::UnknownAnswer)
-    };
+    let finding =
+        Finding { then: Some(vec![Rung::Review]), ..Finding::because(Evidence::UnknownAnswer, Reason::UnknownAnswer) };
     assert_eq!(to(&decide(&fresh(), &finding, &terms(), moment())), To::Held(Reason::UnknownAnswer));
     let waiting = Finding { wait: Some(secs(90)), ..Finding::because(Evidence::InFlight, Reason::InFlight) };
     let transition = decide(&fresh(), &waiting, &terms(), moment());

@@ -1,0 +1,27 @@
+//! What a process has used, where the system says so (Linux's /proc).
+
+use std::time::Duration;
+
+/// What a process has used so far.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage {
+    /// User and system time.
+    pub cpu: Duration,
+    /// The most memory it has had, bytes.
+    pub peak_rss: u64,
+}
+
+impl Usage {
+    /// Of a running process; `None` where the system doesn't say.
+    pub fn of(pid: u32) -> Option<Self> {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+        // Fields 14 and 15, counted behind the command name, which may hold spaces.
+        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+        let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        let peak_kb: u64 = peak.split_whitespace().next()?.parse().ok()?;
+        let per_second = rustix::param::clock_ticks_per_second().max(1);
+        Some(Self { cpu: Duration::from_millis(ticks * 1000 / per_second), peak_rss: peak_kb * 1024 })
+    }
+}
