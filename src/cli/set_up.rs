@@ -73,11 +73,7 @@ pub fn exit_of(error: &LedgerError) -> Option<Exit> {
     match error {
         LedgerError::Newer { .. } => Some(Exit::SchemaNewer),
         LedgerError::NoSchema | LedgerError::Older { .. } => Some(Exit::Failed),
-        LedgerError::Unreachable(_) | LedgerError::ReadOnly => None,
-        // A wrong password or a database that does not exist is the configuration's fault, unless it was right before.
-        LedgerError::TurnedAway { sqlstate, .. } => {
-            (sqlstate.starts_with("28") || sqlstate == "3D000").then_some(Exit::Failed)
-        }
+        LedgerError::Unreachable(_) | LedgerError::TurnedAway { .. } | LedgerError::ReadOnly => None,
         LedgerError::Refused { .. } if error.is_session() => None,
         LedgerError::Refused { .. } | LedgerError::Unreadable { .. } | LedgerError::Migration(_) => Some(Exit::Failed),
     }

@@ -62,3 +62,27 @@ impl Walk {
         wait
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_round_without_a_find_ends_the_walk() {
+        let mut walk = Walk::new(1);
+        assert!(walk.went(0, "t256\u{1}".into(), 0), "a part of a round says nothing about the rest");
+        assert!(!walk.went(0, String::new(), 0), "nothing is due");
+        assert!(walk.went(0, "t256\u{1}".into(), 1));
+        assert!(walk.went(0, String::new(), 0), "what came before the first find has not been seen since");
+        assert!(!walk.went(0, String::new(), 0));
+        assert!(!walk.went(0, String::new(), 1), "a round in one part has seen them all");
+    }
+
+    #[test]
+    fn a_locked_row_is_looked_at_less_and_less_often() {
+        let mut walk = Walk::new(1);
+        assert_eq!([walk.locked_out(), walk.locked_out(), walk.locked_out()].map(|wait| wait.as_millis()), [5, 10, 20]);
+        walk.went(0, String::new(), 1);
+        assert_eq!(walk.locked_out(), SHORTEST_LOOK);
+    }
+}

@@ -87,10 +87,7 @@ impl LedgerError {
 impl LedgerError {
     /// The same, where it came of opening a session: nothing was said about any statement of ours.
     fn of_a_session(self) -> Self {
-        match self {
-            Self::Refused { sqlstate, message } => Self::TurnedAway { sqlstate, message },
-            other => other,
-        }
+        if let Self::Refused { sqlstate, message } = self { Self::TurnedAway { sqlstate, message } } else { self }
     }
 }
 

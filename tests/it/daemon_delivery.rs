@@ -7,7 +7,7 @@ use outboxd::proving::fake::{Behaviour, Reply};
 use uuid::Uuid;
 
 use crate::support::World;
-use crate::support::world::{SOON, keyed};
+use crate::support::world::keyed;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r8_r9_an_action_arrives_byte_for_byte_and_its_record_is_complete() {
@@ -220,5 +220,4 @@ async fn b06_an_endless_body_of_a_success_holds_no_slot_past_the_deadline() {
     world.until(next, "succeeded").await;
     assert_eq!(world.standing(slow).await.receipt, None);
     assert_eq!(world.seen_of(slow).len(), 1);
-    let _ = SOON;
 }

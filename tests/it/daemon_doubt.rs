@@ -34,6 +34,8 @@ async fn r13_r17_a_withheld_answer_is_unknown_and_resent_under_the_same_key() {
     let history = world.history(action).await;
     let told: Vec<_> = history.iter().map(|h| (h.evidence.as_str(), h.verdict.as_str(), h.number)).collect();
     assert_eq!(told, [("no_answer", "outcome_unknown", 1), ("accepted", "succeeded", 2)]);
+    let key = &world.seen_of(action)[0].key;
+    assert!(history.iter().all(|attempt| &attempt.key == key), "R9: the key as it was sent");
     let standing = world.standing(action).await;
     assert_eq!(standing.receipt.as_deref(), Some(world.fake.effects()[0].receipt.as_str()));
     assert!(!standing.in_doubt);

@@ -151,7 +151,7 @@ async fn a_due_row_that_somebody_else_locks_is_no_reason_to_spin() {
     locking.execute("select from outbox.delivery where action_id = $1 for update", &[&second]).await.expect("locked");
     let _daemon = world.daemon().await;
     let asked = world.transactions_within(Duration::from_secs(2)).await;
-    assert!(asked < 120, "{asked} transactions while the only due row was locked");
+    assert!(asked < 250, "{asked} transactions while the only due row was locked; spinning is thousands");
     locking.commit().await.expect("committed");
     world.until(second, "succeeded").await;
     world.until(action, "terminal_failure").await;

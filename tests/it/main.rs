@@ -11,10 +11,15 @@ mod claim_lapse;
 mod claim_stops;
 mod control;
 mod daemon_answers;
+mod daemon_config;
 mod daemon_crash;
 mod daemon_delivery;
 mod daemon_doubt;
 mod daemon_drain;
+mod daemon_log;
+#[cfg(feature = "test-hooks")]
+mod daemon_panic;
+mod daemon_retry;
 mod daemon_stops;
 mod daemon_trouble;
 mod daemon_waking;

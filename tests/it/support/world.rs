@@ -140,9 +140,14 @@ impl World {
 
     /// Starts a daemon without waiting for anything.
     pub fn start(&self) -> Daemon {
+        self.start_with(&self.config())
+    }
+
+    /// Starts a daemon with another configuration, without waiting for anything.
+    pub fn start_with(&self, config: &str) -> Daemon {
         let number = self.daemons.get();
         self.daemons.set(number + 1);
-        Daemon::start(Self::binary(), self.dir.path(), &format!("daemon{number}"), &self.config()).expect("a daemon")
+        Daemon::start(Self::binary(), self.dir.path(), &format!("daemon{number}"), config).expect("a daemon")
     }
 
     /// Runs another command with this configuration, to its end.
