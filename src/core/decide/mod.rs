@@ -314,7 +314,10 @@ fn write_down(verdict: Verdict, row: &Row, finding: &Finding, terms: &Terms, mom
         attempts: row.attempts,
         doubt,
         sent,
-        override_back: row.overridden && unsent,
+        // A closed row has no send to come (`override_only_while_open`).
+        override_back: row.overridden
+            && unsent
+            && matches!(next, Next::Pending { .. } | Next::Unknown { .. } | Next::Held),
     }
 }
 

@@ -337,6 +337,9 @@ fn r13_sent_times_are_given_back_only_by_proof_that_nothing_left() {
     let overridden = Row { overridden: true, ..doubtful() };
     assert!(verdict(&overridden, Evidence::NotSent).override_back);
     assert!(!verdict(&overridden, Evidence::NoAnswer).override_back);
+    let cleared = Row { overridden: true, budget_from: at(1002).minus(secs(86_400)), ..fresh() };
+    let closed = verdict(&cleared, Evidence::NotSent);
+    assert_eq!((closed.next, closed.override_back), (Next::TerminalFailure, false), "the table refuses it otherwise");
 }
 
 #[test]
