@@ -250,6 +250,9 @@ fn r14_a_replayed_refusal_speaks_only_under_the_same_pins_and_within_the_window(
     assert_eq!(to(&decide(&late, &finding, &terms(), after_window)), To::Unknown(Step::Lookup));
     let moved = Row { sent_under: SentUnder::These(OTHER_PINS), ..doubtful() };
     assert_eq!(to(&verdict(&moved, REPLAYED)), To::Unknown(Step::Lookup));
+    // The refusal may be of a send that a lookup has proved absent since: older than first_sent_at.
+    let older = Moment { now: at(6600), ..moment() };
+    assert_eq!(to(&decide(&doubtful(), &finding, &terms(), older)), To::Unknown(Step::Lookup));
 }
 
 #[test]
