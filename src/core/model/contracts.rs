@@ -1,8 +1,6 @@
 //! The kinds of contract that are explored, as the terms that the real rules read.
 
-use super::world::{
-    ABSENCE, ATTEMPTS, ELAPSED, MARGIN, RESEND_WITHIN, REVIEW_AFTER, TIMEOUT, WINDOW, pins, ticks,
-};
+use super::world::{ABSENCE, ATTEMPTS, ELAPSED, MARGIN, RESEND_WITHIN, REVIEW_AFTER, TIMEOUT, WINDOW, pins, ticks};
 use crate::core::contract::{
     Absence, Asking, Contract, Effect, Encode, Key, KeyForm, KeyMode, KeyPlace, Receipt, Rung, Window,
 };
@@ -29,7 +27,6 @@ pub enum Kind {
 /// What the destination does, and the terms under each of the two sets of pins.
 #[derive(Debug)]
 pub struct Promise {
-    pub kind: Kind,
     /// How long it remembers a key; `None` = it takes none.
     pub memory: Memory,
     terms: [Terms; 2],
@@ -50,7 +47,7 @@ pub enum Memory {
 
 impl Promise {
     pub fn new(kind: Kind) -> Self {
-        Self { kind, memory: memory(kind), terms: [terms(kind, 1), terms(kind, 2)] }
+        Self { memory: memory(kind), terms: [terms(kind, 1), terms(kind, 2)] }
     }
 
     /// The terms under pins 1 or 2.

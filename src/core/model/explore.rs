@@ -189,7 +189,7 @@ fn row_in_words(world: &World) -> String {
         (row.stop_seen, "stop seen"),
     ] {
         if held {
-            words.push_str(" ");
+            words.push(' ');
             words.push_str(word);
         }
     }

@@ -80,7 +80,8 @@ fn prune(alive: &mut [bool], ways: impl Iterator<Item = (u32, u32)> + Clone) {
     for (from, to) in ways {
         left[from as usize] += u32::from(alive[from as usize] && alive[to as usize]);
     }
-    let mut ended: Vec<u32> = (0..alive.len() as u32).filter(|at| alive[*at as usize] && left[*at as usize] == 0).collect();
+    let mut ended: Vec<u32> =
+        (0..alive.len() as u32).filter(|at| alive[*at as usize] && left[*at as usize] == 0).collect();
     while let Some(at) = ended.pop() {
         alive[at as usize] = false;
         for from in before.at(at) {

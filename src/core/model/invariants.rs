@@ -23,20 +23,22 @@ pub fn broken(world: &World, setting: &Setting) -> Option<&'static str> {
     let live = world.is_live();
     let can_still = world.can_arrive(memory) || may_leave(world, setting);
     let waits = matches!(row.state, State::Pending | State::RetryableFailure);
-    match row.state {
-        State::Succeeded if !live && row.cancel_sent => Some("succeeded, yet a cancel has made it void"),
-        State::Succeeded if !live => Some("succeeded, yet it did not take effect"),
-        State::TerminalFailure if live => Some("terminal_failure, yet it took effect"),
-        State::TerminalFailure if can_still && !unheard => Some("terminal_failure, yet it can still take effect"),
-        _ if waits && live && !unheard => Some("pending or retryable, yet it took effect"),
-        _ if waits && can_still && !unheard => Some("pending or retryable, yet an earlier send can still take effect"),
-        _ if world.effects() > 1 && memory != Memory::Natural && !truth.chosen && !truth.collided => {
+    let succeeded = row.state == State::Succeeded;
+    let failed = row.state == State::TerminalFailure;
+    match () {
+        () if succeeded && !live && row.cancel_sent => Some("succeeded, yet a cancel has made it void"),
+        () if succeeded && !live => Some("succeeded, yet it did not take effect"),
+        () if failed && live => Some("terminal_failure, yet it took effect"),
+        () if failed && can_still && !unheard => Some("terminal_failure, yet it can still take effect"),
+        () if waits && live && !unheard => Some("pending or retryable, yet it took effect"),
+        () if waits && can_still && !unheard => Some("pending or retryable, yet an earlier send can still take effect"),
+        () if world.effects() > 1 && memory != Memory::Natural && !truth.chosen && !truth.collided => {
             Some("it took effect twice")
         }
-        _ if truth.told && !row.proof && !row.cancel_sent && !row.state.is_closed() => {
+        () if truth.told && !row.proof && !row.cancel_sent && !row.state.is_closed() => {
             Some("a worker has told of the success, yet the row is still open")
         }
-        _ => None,
+        () => None,
     }
 }
 

@@ -10,10 +10,10 @@ use super::world::{
 };
 use crate::core::action::{State, Step, Stop};
 use crate::core::decide::{Next, SentTimes, Transition};
+use crate::core::evidence::Evidence;
 use crate::core::late::{LateRow, Testimony};
 use crate::core::next_step::Plan;
 use crate::core::reason::Reason;
-use crate::core::evidence::Evidence;
 
 /// `sql/claim.sql`, and `next_step` after it. `lost` = a failover loses the claim; its worker does not know.
 pub fn claim(world: &mut World, at: usize, lost: bool, promise: &Promise, mistake: Mistake) {
@@ -28,11 +28,8 @@ pub fn claim(world: &mut World, at: usize, lost: bool, promise: &Promise, mistak
     let due = LastSent::at(row.due.unwrap_or(0));
     let covered = row.last.is_some_and(|last| last.not_before(due)) || mistake.lapses_by_step(row.step);
     let lapsed = !row.proof && row.state == State::Dispatching && row.step == Step::Send && covered;
-    let now = match row.step {
-        _ if row.proof || lapsed => Step::Conclude,
-        Step::Send | Step::Conclude if stop.is_some() && !row.send_again => Step::Conclude,
-        step => step,
-    };
+    let stopped = matches!(row.step, Step::Send | Step::Conclude) && stop.is_some() && !row.send_again;
+    let now = if row.proof || lapsed || stopped { Step::Conclude } else { row.step };
     let sends = now == Step::Send;
     let mut next = Delivery { state: State::Dispatching, step: now, attempt: id, due: Some(-LEASE), ..row };
     if lapsed {
@@ -133,15 +130,14 @@ pub enum Settled {
 /// `sql/settle.sql`: the decision under the fence.
 pub fn settle(world: &mut World, worker: &Worker, told: &Transition, mistake: Mistake) -> Settled {
     let row = world.row;
-    let ours = match mistake {
-        Mistake::NoFenceOnSettle => true,
-        Mistake::NoAttemptOnSettle => worker.fence == 0,
-        _ => worker.fence == 0 && worker.attempt == row.attempt,
-    };
+    let same_fence = worker.fence == 0 || mistake == Mistake::NoFenceOnSettle;
+    let same_attempt = worker.attempt == row.attempt || mistake.reads_stale_claims();
+    let ours = same_fence && same_attempt;
     if !ours || row.state != State::Dispatching {
         return Settled::Overtaken;
     }
-    let unchanged = row.doubt == worker.doubt && row.proof == worker.proof;
+    let digest = row.digest == worker.digest || mistake == Mistake::DigestNotReadAgain;
+    let unchanged = row.doubt == worker.doubt && row.proof == worker.proof && digest;
     let undated = row.step == Step::Send || row.last == worker.last || mistake == Mistake::LookupWrittenOverWidening;
     if !(unchanged && undated || mistake == Mistake::DoubtNotComparedOnSettle || mistake.reads_stale_claims()) {
         return Settled::Changed;
@@ -185,10 +181,15 @@ pub fn settle(world: &mut World, worker: &Worker, told: &Transition, mistake: Mi
 }
 
 /// `sql/unsettled.sql`: the claim's memory, as the row stands now.
-pub fn read_again(world: &World, worker: &mut Worker) {
+pub fn read_again(world: &World, worker: &mut Worker, mistake: Mistake) {
     worker.doubt = world.row.doubt;
     worker.proof = world.row.proof;
-    if worker.step != Step::Send {
+    if mistake != Mistake::DigestNotReadAgain {
+        worker.digest = world.row.digest;
+    }
+    if worker.step == Step::Send {
+        worker.first = world.row.first.filter(|first| *first > worker.age).or(worker.first);
+    } else {
         worker.first = world.row.first;
         worker.last = world.row.last;
         worker.gap = world.row.last.map(|last| (last.age - worker.age).min(ABSENCE + 1));
@@ -284,7 +285,8 @@ pub fn resolve(world: &mut World, decision: Decision) -> bool {
     let row = world.row;
     let held_by_nobody = row.state == State::OutcomeUnknown;
     let may_arrive = row.last.is_some_and(|last| last.age <= ABSENCE);
-    let again = Delivery { state: State::Pending, due: Some(0), cancel_sent: row.cancel_sent, ..World::new(world.allowed).row };
+    let again =
+        Delivery { state: State::Pending, due: Some(0), cancel_sent: row.cancel_sent, ..World::new(world.allowed).row };
     world.row = match decision {
         Decision::Happened if held_by_nobody => Delivery { state: State::Succeeded, due: None, ..row },
         Decision::DidNotHappen if held_by_nobody && !may_arrive => {

@@ -29,7 +29,6 @@ pub enum Mistake {
     ResendAfterKeyConflict,
     StopClosesDoubt,
     RejectionBelievedInDoubt,
-    ReplayBelievedForEver,
     SecondDoubtKeepsFirstName,
     SuccessBelievedAfterCancel,
     // In `testify`.
@@ -40,6 +39,7 @@ pub enum Mistake {
     NoFenceOnSettle,
     NoAttemptOnSettle,
     DoubtNotComparedOnSettle,
+    DigestNotReadAgain,
     ClaimTimeAsLastSent,
     WideningGivenBack,
     LookupWrittenOverWidening,
@@ -79,7 +79,6 @@ impl Mistake {
             | (Self::NotSentClearsDoubt, Evidence::NotSent)
             | (Self::StopClosesDoubt, Evidence::Stopped(_))
             | (Self::RejectionBelievedInDoubt, Evidence::Rejected { .. }) => row.doubt = None,
-            (Self::ReplayBelievedForEver, Evidence::Rejected { replayed: true }) => row.doubt = None,
             (Self::AbsentTrustedAtOnce, Evidence::Absent) => {
                 row.last_sent_at = Some(row.claimed_at.minus(ticks(ABSENCE + LEASE + 1)));
             }
@@ -88,7 +87,7 @@ impl Mistake {
                 row.doubt = None;
                 finding = Finding::new(Evidence::NotSent, None);
             }
-            (Self::ResendAfterKeyConflict, Evidence::KeyConflict) => finding = Finding::new(Evidence::NoAnswer, None),
+            (Self::ResendAfterKeyConflict, Evidence::KeyConflict) => finding = Finding::new(Evidence::InFlight, None),
             (Self::SuccessBelievedAfterCancel, Evidence::Accepted | Evidence::Found | Evidence::Proof) => {
                 row.cancel_sent = false;
             }
@@ -110,10 +109,11 @@ impl Mistake {
                 let doubt = row.doubt.map(|doubt| Doubt { attempt: Some(attempt), ..doubt });
                 late::testify(&LateRow { doubt, ..*row }, attempt, evidence)
             }
-            _ => match late::testify(row, attempt, evidence) {
-                Testimony::Doubt if self == Self::LateDoubtDropped => Testimony::Record,
-                testimony => testimony,
-            },
+            _ => {
+                let testimony = late::testify(row, attempt, evidence);
+                let dropped = self == Self::LateDoubtDropped && testimony == Testimony::Doubt;
+                if dropped { Testimony::Record } else { testimony }
+            }
         }
     }
 

@@ -2,14 +2,11 @@
 
 use super::contracts::{Memory, Promise};
 use super::destination::{self, Oddities};
-use super::mirror::{self, Decision, Settled};
+use super::mirror::{self, Decision};
 use super::mistakes::Mistake;
-use super::world::{Doing, LEASE, NETWORK, NOBODY, Phase, Request, TIMEOUT, Worker, World, now};
-use crate::core::action::{State, Step};
-use crate::core::decide::{self, Moment};
-use crate::core::evidence::{Evidence, Finding};
-use crate::core::late::Testimony;
-use crate::core::retry::Dice;
+use super::world::{Doing, LEASE, NETWORK, NOBODY, Phase, Request, TIMEOUT, Worker, World};
+use crate::core::action::State;
+use crate::core::evidence::Evidence;
 
 /// What is explored: the contract, the rules, and how much may go wrong.
 #[derive(Debug)]
@@ -162,7 +159,10 @@ impl Steps<'_> {
 
     fn claims(&mut self, world: &World, at: usize) {
         // Workers are alike: where both are free, the first claims.
-        if world.row.state.is_closed() || world.row.due.is_none_or(|due| due < 0) || at == 1 && world.workers[0].is_none() {
+        if world.row.state.is_closed()
+            || world.row.due.is_none_or(|due| due < 0)
+            || at == 1 && world.workers[0].is_none()
+        {
             return;
         }
         let claim = |lost| {
@@ -189,7 +189,11 @@ impl Steps<'_> {
             nobody_waits(&mut next, at);
             self.add(Some(at), DeedKind::Outside, "crashes", next);
         }
-        if self.setting.hand_backs && current && worker.age == 0 && (worker.phase == Phase::Fresh || worker.doing == Doing::Nothing) {
+        if self.setting.hand_backs
+            && current
+            && worker.age == 0
+            && (worker.phase == Phase::Fresh || worker.doing == Doing::Nothing)
+        {
             self.settles(world, at, worker, Evidence::NotSent, true);
         }
         let got = |evidence| {
@@ -267,78 +271,14 @@ impl Steps<'_> {
         self.plain(at, "sends", next);
         if !worker.lost && !worker.overridden {
             let wrong = match () {
-                () if world.truth.sent_under & !bit != 0 => Some("sent again under other pins while in doubt"),
+                // What is told of after the claim cannot stop the send any more.
+                () if worker.doubt.is_some() && !world.truth.collided && world.truth.sent_under & !bit != 0 => {
+                    Some("sent again under other pins while in doubt")
+                }
                 () if world.truth.conflict => Some("sent again after the destination said that the key is another's"),
                 () => None,
             };
             self.broken = self.broken.or(wrong.zip(self.found.last()).map(|(why, found)| (found.0, why)));
-        }
-    }
-
-    /// Decides and settles, as the dispatcher's delivery and settler do.
-    fn settles(&mut self, world: &World, at: usize, worker: &Worker, evidence: Evidence, untouched: bool) {
-        let mut next = *world;
-        let mut worker = *worker;
-        let terms = self.setting.promise.terms(worker.pins);
-        let moment = Moment { now: now(), dice: Dice::new(0.0) };
-        let mut first = untouched;
-        let what = loop {
-            let row = next.core_row(&worker);
-            let decided = if std::mem::take(&mut first) {
-                decide::untouched(&row)
-            } else {
-                let evidence = if worker.proof { Evidence::Proof } else { evidence };
-                self.setting.mistake.decide(&row, &Finding::new(evidence, None), terms, moment)
-            };
-            if worker.settled {
-                break "finds that it has settled before:";
-            }
-            match mirror::settle(&mut next, &worker, &decided, self.setting.mistake) {
-                Settled::Written => {
-                    next.truth.conflict |= evidence == Evidence::KeyConflict;
-                    break if untouched { "hands it back:" } else { "settles" };
-                }
-                Settled::Changed => mirror::read_again(&next, &mut worker),
-                Settled::Overtaken if worker.doing == Doing::Send => {
-                    self.testifies(&mut next, &worker, evidence);
-                    break "testifies late:";
-                }
-                Settled::Overtaken => break "is overtaken:",
-            }
-        };
-        let kind = if untouched { DeedKind::Outside } else { DeedKind::Plain };
-        next.workers[at] = None;
-        let deed = Deed { worker: Some(at as u8), what, evidence: Some(evidence), kind };
-        if let Some(check) = mirror::broken_check(&next.row) {
-            self.broken = self.broken.or(Some((deed, check)));
-        }
-        self.found.push((deed, next));
-        if !worker.settled && !untouched && world.allowed.faults > 0 {
-            next.allowed.faults -= 1;
-            next.workers[at] = Some(Worker { settled: true, known: true, phase: Phase::Got(evidence), ..worker });
-            let what = "writes, but the answer to its COMMIT is lost:";
-            self.found.push((Deed { what, kind: DeedKind::Outside, ..deed }, next));
-        }
-    }
-
-    fn testifies(&mut self, next: &mut World, worker: &Worker, evidence: Evidence) {
-        let before = next.row;
-        let meaning = mirror::testify(next, worker, evidence, self.setting.mistake);
-        if before.state.is_closed() {
-            return;
-        }
-        next.truth.told |= evidence == Evidence::Accepted;
-        let holder = next.workers.iter().flatten().find(|w| next.is_current(w) && w.doing == Doing::Send);
-        let held_under = holder.map_or(0, |holder| 1 << (holder.pins - 1));
-        let truth = &mut next.truth;
-        match meaning {
-            Testimony::Doubt => truth.sent_under |= 1 << (worker.pins - 1),
-            Testimony::ClearToPending | Testimony::ClearToRetryable => truth.sent_under = held_under,
-            Testimony::Record | Testimony::Contradicts | Testimony::Close | Testimony::Wait | Testimony::Hold => {}
-        }
-        if worker.lost && truth.ghost {
-            truth.ghost = false;
-            truth.collided |= before.state == State::Dispatching && before.step == Step::Send;
         }
     }
 }
