@@ -317,7 +317,7 @@ fn write_down(verdict: Verdict, row: &Row, finding: &Finding, terms: &Terms, mom
         attempts: row.attempts,
         doubt,
         sent,
-        // A closed row has no send to come (`override_only_while_open`).
+        // A closed row has no send to come (`closed_waits_for_nothing`).
         override_back: row.overridden
             && unsent
             && matches!(next, Next::Pending { .. } | Next::Unknown { .. } | Next::Held),

@@ -314,8 +314,8 @@ pub fn broken_check(row: &Delivery) -> Option<&'static str> {
         _ if row.step == Step::Review && !closed && (row.state != State::OutcomeUnknown || row.due.is_some()) => {
             Some("held_is_unknown_and_never_due")
         }
-        _ if row.proof && closed => Some("proof_only_while_open"),
-        _ if row.send_again && closed => Some("override_only_while_open"),
+        _ if row.proof && closed => Some("closed_waits_for_nothing"),
+        _ if row.send_again && closed => Some("closed_waits_for_nothing"),
         _ if row.first.is_some() != row.last.is_some() => Some("sent_times_in_order"),
         _ if row.first.zip(row.last).is_some_and(|(first, last)| first < last.age) => Some("sent_times_in_order"),
         _ if waiting && (row.first.is_some() || row.digest != NOTHING) => Some("waiting_is_unsent"),
