@@ -41,18 +41,32 @@ with recursive want as materialized (
 ), pick as materialized (
   select p.*, e.lease, e.pins, e.marks
   from walk k join ends e using (operation) cross join lateral (
-    select d.* from outbox.delivery d
+    select d.ctid as at, d.action_id, d.state, d.step, d.due_at, d.fence, d.attempt_id, d.attempts, d.worker,
+      d.first_sent_at, d.last_sent_at, d.doubt_since, d.proof, d.override, d.reason, d.updated_at
+    from outbox.delivery d
     where d.operation = k.operation and d.tenant = k.tenant and d.due_at <= statement_timestamp()
       and d.due_at is not null and (d.lane is null or d.turn)
     order by d.due_at limit e.free / e.found for update of d skip locked) p
   where k.due_at <= statement_timestamp()
   limit 4096 -- a literal bound, for the planner's estimate
-), stops as materialized (
-  select p.*,
+), told as materialized (
+  select p.*, s.stop, a.traceparent, a.params, a.headers, a.content_type, a.body,
     case
-      when c.action_id is not null then 'cancelled'
+      when p.proof is not null then 'conclude'
+      -- It may have been sent: its claim or its mark has dated it to the end of the lease. Asked of the row, since the
+      -- configuration may not be the one it was claimed under.
+      when p.state = 'dispatching' and p.step = 'send' and p.last_sent_at >= p.due_at then 'lapsed'
+      when p.step in ('send', 'conclude') and s.stop is not null and not p.override then 'conclude'
+      else p.step
+    end as now
+  from pick p
+  join outbox.action a using (action_id)
+  cross join lateral (
+    select case
+      when exists (select from outbox.cancellation c where c.action_id = a.action_id) then 'cancelled'
       when a.expires_at <= statement_timestamp() then 'deadline'
-      when exists (
+      -- the first is asked once a claim, and mostly there is none
+      when exists (select from outbox.revocation r where r.lifted_at is null) and exists (
         select from outbox.revocation r
         where r.lifted_at is null
           and (r.tenant is null or r.tenant = a.tenant) and (r.principal is null or r.principal = a.principal)
@@ -61,20 +75,7 @@ with recursive want as materialized (
       -- a stop that was seen while in doubt holds, whatever has been lifted since; also when late evidence has cleared
       -- the doubt (in no other way does an open row come by such a reason)
       when p.reason in ('cancelled', 'deadline', 'authority_revoked') then p.reason
-    end as stop,
-    a.traceparent, a.params, a.headers, a.content_type, a.body
-  from pick p join outbox.action a using (action_id) left join outbox.cancellation c using (action_id)
-), told as materialized (
-  select s.*,
-    case
-      when s.proof is not null then 'conclude'
-      -- It may have been sent: its claim or its mark has dated it to the end of the lease. Asked of the row, since the
-      -- configuration may not be the one it was claimed under.
-      when s.state = 'dispatching' and s.step = 'send' and s.last_sent_at >= s.due_at then 'lapsed'
-      when s.step in ('send', 'conclude') and s.stop is not null and not s.override then 'conclude'
-      else s.step
-    end as now
-  from stops s
+    end as stop offset 0) s -- offset 0: worked out once a row
 ), lapse as (
   insert into outbox.attempt (attempt_id, action_id, number, kind, fence, worker, started_at, deadline_at, finished_at, evidence, verdict)
   select t.attempt_id, t.action_id, t.attempts + 1, 'send', t.fence, t.worker, t.updated_at, t.due_at, clock_timestamp(), 'lapsed', 'outcome_unknown'
@@ -104,7 +105,9 @@ with recursive want as materialized (
     override = d.override and t.now <> 'send',
     updated_at = statement_timestamp()
   from told t
-  where d.action_id = t.action_id
+  -- By its place: the row is locked, so that is where it is. A version that is younger than this statement's snapshot
+  -- is not claimed; it is still due.
+  where d.ctid = t.at
   returning d.action_id, d.operation, d.tenant, d.fence, d.attempt_id, d.step, d.attempts, d.budget_from,
     t.first_sent_at as first_before, t.last_sent_at as last_before, d.doubt_since, d.doubt_attempt, d.proof,
     d.cancel_sent_at is not null as cancel_sent, t.override and t.now = 'send' as overridden, d.sent_digest, t.stop,

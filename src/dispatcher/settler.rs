@@ -17,6 +17,9 @@ use crate::log::events;
 
 /// The most decisions in one statement.
 const BATCH: usize = 256;
+/// After a batch of so many, more are on their way: the next one waits for them.
+const BUSY: usize = 8;
+const GATHER: Duration = Duration::from_millis(2);
 /// The most decisions that wait for rows which somebody else has locked.
 const ASIDE: usize = 1024;
 /// Between two tries at a row that somebody else has locked; each waits for the lock a while itself.
@@ -52,15 +55,21 @@ impl Settler {
         aside: Option<mpsc::Sender<Outcome>>,
     ) -> Vec<ActionId> {
         let (mut lost, mut open) = (Vec::new(), Vec::with_capacity(BATCH));
+        let mut busy = false;
         loop {
             let known = open.len();
             if open.is_empty() && outcomes.recv_many(&mut open, BATCH).await == 0 {
                 return lost;
             }
+            // One statement for forty costs little more than one for ten; the few don't wait.
+            if busy {
+                tokio::time::sleep(GATHER).await;
+            }
             // What came during an outage goes along: nothing is claimed before all of it has been written.
             while let Ok(outcome) = outcomes.try_recv() {
                 open.push(outcome);
             }
+            busy = open.len() >= BUSY;
             lost.extend(open[known..].iter().filter(|o: &&Outcome| o.cut_short).map(|o| o.claimed.intent.id));
             lost.extend(self.settle_some(&mut open, aside.as_ref()).await);
         }

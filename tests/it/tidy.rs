@@ -28,7 +28,6 @@ const NOT_IN_CORE: &str = r"\b(tokio|hyper|hyper_util|tokio_postgres|tracing|ran
 /// Lines of a file. Past that there is a file that was never cut.
 const LONGEST: usize = 400;
 
-
 /// The root of the repository.
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
