@@ -15,20 +15,22 @@
 -- $21 bigint[]      started, microseconds before now            $22 bigint[] deadline, microseconds after the start
 -- $23 text[]        evidence                  $24 int[]         HTTP status
 -- $25 text[]        detail                    $26 text          worker
+-- $27 bytea[]       sent_digest as decided upon; null = nothing was sent
 --
 -- Rows: action_id of what was written. What is missing was no longer as decided upon.
 -- Race won: fence, attempt_id and state are compared by the update itself; after a failover to a replica that lost
 -- a claim the fence alone may be handed out twice, the attempt_id never is.
 -- Sent times are only changed where the row still has what this claim wrote (`last_sent_at = due_at`, the lease's
--- end): a late widening stays. What a lookup or a cancel has learnt is not written over one either.
+-- end): a late widening stays. What a lookup or a cancel has learnt is not written over one either, and nothing over a
+-- digest that late testimony has changed: an absence under one account proves nothing about a send under another.
 with told as materialized (
   select * from unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::text[], $7::text[],
       $8::text[], $9::bigint[], $10::text[], $11::text[], $12::int[], $13::timestamptz[], $14::uuid[], $15::text[],
       $16::timestamptz[], $17::timestamptz[], $18::boolean[], $19::text[], $20::text[], $21::bigint[], $22::bigint[],
-      $23::text[], $24::int[], $25::text[])
+      $23::text[], $24::int[], $25::text[], $27::bytea[])
     as t(action_id, fence, attempt_id, was_since, was_attempt, was_proof, state, step, due_in, reason, receipt,
       attempts, doubt_since, doubt_attempt, sent, first_before, last_before, override_back, kind, idempotency_key,
-      started_ago, deadline_in, evidence, http_status, detail)
+      started_ago, deadline_in, evidence, http_status, detail, was_digest)
 ), done as (
   update outbox.delivery d set
     state = t.state,
@@ -62,7 +64,7 @@ with told as materialized (
   from told t
   where d.action_id = t.action_id and d.fence = t.fence and d.attempt_id = t.attempt_id and d.state = 'dispatching'
     and d.doubt_since is not distinct from t.was_since and d.doubt_attempt is not distinct from t.was_attempt
-    and d.proof is not distinct from t.was_proof
+    and d.proof is not distinct from t.was_proof and d.sent_digest is not distinct from t.was_digest
     and (d.step = 'send' or d.last_sent_at is not distinct from t.last_before)
   returning d.action_id, t.attempt_id, d.attempts, d.fence, d.state, t.kind, t.idempotency_key, t.started_ago,
     t.deadline_in, t.evidence, t.http_status, t.receipt, t.detail

@@ -4,6 +4,7 @@
 -- Rows: the row as it stands; `known` = this attempt is in the history, so its settle was applied before (a COMMIT
 -- whose answer was lost) or its lapse was recorded.
 select t.action_id, d.fence, d.attempt_id, d.state, d.doubt_since, d.doubt_attempt, d.proof, d.first_sent_at, d.last_sent_at,
+  d.sent_digest,
   exists (select from outbox.attempt h
     where h.action_id = t.action_id and h.attempt_id = t.attempt_id and h.evidence <> 'lapsed') as settled_before
 from unnest($1::uuid[], $2::uuid[]) as t(action_id, attempt_id)

@@ -10,6 +10,8 @@ pub mod decide;
 pub mod evidence;
 pub mod ladder;
 pub mod late;
+#[cfg(test)]
+mod model;
 pub mod next_step;
 pub mod reason;
 pub mod request;

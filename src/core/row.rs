@@ -58,6 +58,23 @@ pub enum SentUnder {
 }
 
 impl SentUnder {
+    /// As `outbox.delivery.sent_digest` has it; equal to no pins where it is empty.
+    pub fn from_digest(digest: Option<&[u8]>) -> Self {
+        match digest {
+            None => Self::Nothing,
+            Some(digest) => <[u8; 16]>::try_from(digest).map_or(Self::Mixed, |digest| Self::These(Pins(digest))),
+        }
+    }
+
+    /// The inverse of [`SentUnder::from_digest`].
+    pub fn digest(&self) -> Option<&[u8]> {
+        match self {
+            Self::Nothing => None,
+            Self::These(Pins(digest)) => Some(digest),
+            Self::Mixed => Some(&[]),
+        }
+    }
+
     /// Whether everything that was sent, was sent under `pins`.
     pub fn is(self, pins: Pins) -> bool {
         match self {

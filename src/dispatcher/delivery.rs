@@ -43,7 +43,10 @@ pub async fn deliver(route: Arc<Route>, claimed: Claimed, abandon: &Cancellation
             let deadline = claimed.lease.deadline;
             let leave_before = not_after.map_or(deadline, |end| claimed.uptime_of(end).min(deadline));
             let limits = Limits { deadline, leave_before };
-            let finding = guarded(send(&route, &claimed, limits), &claimed, abandon).await;
+            let mut finding = guarded(send(&route, &claimed, limits), &claimed, abandon).await;
+            if finding.reason == Some(Reason::LeaseLost) && leave_before < deadline {
+                finding.reason = Some(Reason::KeyWindowClosed);
+            }
             let mut outcome = conclude(route, claimed, finding, Some(Step::Send));
             outcome.cut_short = abandon.is_cancelled() && outcome.finding.reason == Some(Reason::WorkerLost);
             return outcome;

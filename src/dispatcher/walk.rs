@@ -1,25 +1,38 @@
-//! Where the claims have got to on their walk over the tenants.
+//! Where the claims have got to.
 
 use std::time::Duration;
 
-/// The first wait where all that is due is locked by somebody else.
+/// The first wait where all that is due is locked by somebody else, and the shortest sleep.
 pub const SHORTEST_LOOK: Duration = Duration::from_millis(5);
+
+/// What a claim found.
+#[derive(Clone, Copy)]
+pub struct Found {
+    /// At least one row.
+    pub some: bool,
+    /// Some operation had as much due as it could take.
+    pub hungry: bool,
+    /// Some operation had slots left, and tenants that have not been looked at.
+    pub partly: bool,
+    /// Some operation could take nothing.
+    pub full: bool,
+}
 
 /// Where the claims have got to. A claim looks at a part of the tenants; several make a round.
 pub struct Walk {
-    /// Of each operation, the tenant where its next claim starts; empty = the first, a new round.
+    /// Of each operation, the tenant where its next claim starts.
     pub after: Vec<String>,
-    /// Of each operation, whether more may be due than it has got.
+    /// Whether each operation had more due than it got.
     pub hungry: Vec<bool>,
     /// Whether the round has found anything.
     found: Vec<bool>,
-    /// Counts claims.
+    /// Which operation is served first.
     pub turn: usize,
     locked_wait: Duration,
 }
 
 impl Walk {
-    /// Nothing is known yet.
+    /// Before the first claim.
     pub fn new(operations: usize) -> Self {
         Self {
             after: vec![String::new(); operations],

@@ -146,10 +146,7 @@ fn read(row: &SqlRow, lease: Lease) -> Result<Claimed, LedgerError> {
             proof: row.try_get("proof")?,
             cancel_sent: row.try_get("cancel_sent")?,
             overridden: row.try_get("overridden")?,
-            sent_under: match row.try_get::<_, Option<&[u8]>>("sent_digest")? {
-                None => SentUnder::Nothing,
-                Some(digest) => <[u8; 16]>::try_from(digest).map_or(SentUnder::Mixed, |d| SentUnder::These(Pins(d))),
-            },
+            sent_under: SentUnder::from_digest(row.try_get("sent_digest")?),
             stop: match row.try_get::<_, Option<&str>>("stop")? {
                 None => None,
                 Some("cancelled") => Some(Stop::Cancelled),

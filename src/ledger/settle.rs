@@ -10,7 +10,7 @@ use super::values::micros;
 use super::{Ledger, LedgerError};
 use crate::core::action::{ActionId, AttemptId, Fence, State, Step};
 use crate::core::decide::{Next, SentTimes, Transition};
-use crate::core::row::{Doubt, Row};
+use crate::core::row::{Doubt, Row, SentUnder};
 use crate::core::time::Timestamp;
 
 const SETTLE: &str = include_str!("../../sql/settle.sql");
@@ -98,16 +98,19 @@ impl Ledger {
                     let now = Row {
                         doubt: doubt_since.map(|since| Doubt { since, attempt: doubt_attempt.map(AttemptId) }),
                         proof: row.try_get("proof")?,
+                        sent_under: SentUnder::from_digest(row.try_get("sent_digest")?),
                         ..ours.row.clone()
                     };
+                    let first_sent_at: Option<Timestamp> = row.try_get("first_sent_at")?;
                     Standing::Changed(Box::new(match now.step {
-                        // The row has what the claim itself wrote.
-                        Step::Send => now,
-                        Step::Lookup | Step::Cancel | Step::Conclude | Step::Review => Row {
-                            first_sent_at: row.try_get("first_sent_at")?,
-                            last_sent_at: row.try_get("last_sent_at")?,
+                        // The row has what the claim itself wrote; earlier than that is a late widening.
+                        Step::Send => Row {
+                            first_sent_at: first_sent_at.filter(|first| *first < now.claimed_at).or(now.first_sent_at),
                             ..now
                         },
+                        Step::Lookup | Step::Cancel | Step::Conclude | Step::Review => {
+                            Row { first_sent_at, last_sent_at: row.try_get("last_sent_at")?, ..now }
+                        }
                     }))
                 } else {
                     Standing::Overtaken
@@ -148,6 +151,7 @@ struct Columns<'a> {
     was_since: Vec<Option<Timestamp>>,
     was_attempt: Vec<Option<Uuid>>,
     was_proof: Vec<Option<&'a str>>,
+    was_digest: Vec<Option<&'a [u8]>>,
     state: Vec<&'static str>,
     step: Vec<&'static str>,
     due_in: Vec<Option<i64>>,
@@ -180,6 +184,7 @@ impl<'a> Columns<'a> {
             c.was_since.push(s.row.doubt.map(|d| d.since));
             c.was_attempt.push(s.row.doubt.and_then(|d| d.attempt).map(|a| a.0));
             c.was_proof.push(s.row.proof.as_deref());
+            c.was_digest.push(s.row.sent_under.digest());
             c.state.push(state.as_str());
             c.step.push(step.as_str());
             c.due_in.push(delay.map(micros));
@@ -204,7 +209,7 @@ impl<'a> Columns<'a> {
         c
     }
 
-    fn params<'b>(&'b self, worker: &'b String) -> [&'b (dyn ToSql + Sync); 26] {
+    fn params<'b>(&'b self, worker: &'b String) -> [&'b (dyn ToSql + Sync); 27] {
         [
             &self.action,
             &self.fence,
@@ -232,6 +237,7 @@ impl<'a> Columns<'a> {
             &self.status,
             &self.detail,
             worker,
+            &self.was_digest,
         ]
     }
 }

@@ -96,7 +96,10 @@ pub async fn drain(binary: &Path, actions: u64, in_flight: u32, quiet: bool) -> 
     bar.finish_and_clear();
 
     let sessions = client
-        .query("select pid from pg_stat_activity where datname = current_database() and application_name = 'outboxd'", &[])
+        .query(
+            "select pid from pg_stat_activity where datname = current_database() and application_name = 'outboxd'",
+            &[],
+        )
         .await?;
     let database_cpu: f64 = (sessions.iter())
         .filter_map(|row| Usage::of(u32::try_from(row.get::<_, i32>(0)).ok()?))

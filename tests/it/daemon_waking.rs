@@ -92,7 +92,7 @@ async fn idle_daemons_ask_the_database_little() {
     let asked = world.transactions_within(Duration::from_secs(4)).await;
     // Each second of each daemon: two looks, the door twice, what is due next, the stats line; and as much again
     // when the other one leaves the door.
-    assert!(asked < 250, "{asked} transactions of two idle daemons in about 5 s");
+    assert!(asked < 160, "{asked} transactions of two idle daemons in about 5 s");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -108,7 +108,7 @@ async fn a_daemon_with_every_slot_taken_does_not_spin() {
     world.fake.wait_seen(2).await.expect("two");
     let before = daemon.usage();
     let asked = world.transactions_within(Duration::from_secs(2)).await;
-    assert!(asked < 100, "{asked} transactions while nothing could be claimed");
+    assert!(asked < 40, "{asked} transactions while nothing could be claimed");
     if let (Some(before), Some(after)) = (before, daemon.usage()) {
         assert!(after.cpu - before.cpu < Duration::from_millis(800), "{:?}", after.cpu - before.cpu);
     }
@@ -129,7 +129,7 @@ async fn many_tenants_that_wait_are_no_reason_to_spin() {
         .await;
     let _daemon = world.daemon().await;
     let asked = world.transactions_within(Duration::from_secs(2)).await;
-    assert!(asked < 150, "{asked} transactions while nothing was due");
+    assert!(asked < 60, "{asked} transactions while nothing was due");
     // And the last of them is not starved by the first.
     let sql = "select action_id from outbox.enqueue('note.publish', '{}', 'due', tenant => 'zzz')";
     let due: Uuid = world.db.one(sql, &[]).await;
@@ -151,7 +151,7 @@ async fn a_due_row_that_somebody_else_locks_is_no_reason_to_spin() {
     locking.execute("select from outbox.delivery where action_id = $1 for update", &[&second]).await.expect("locked");
     let _daemon = world.daemon().await;
     let asked = world.transactions_within(Duration::from_secs(2)).await;
-    assert!(asked < 250, "{asked} transactions while the only due row was locked");
+    assert!(asked < 250, "{asked} transactions while the only due row was locked; spinning is thousands");
     locking.commit().await.expect("committed");
     world.until(second, "succeeded").await;
     world.until(action, "terminal_failure").await;

@@ -4,13 +4,13 @@ use outboxd::core::action::Step;
 use outboxd::core::evidence::Evidence;
 use outboxd::core::late::Testimony;
 use outboxd::core::row::SentUnder;
-use outboxd::ledger::{Claimed, LateTestimony, Ledger};
+use outboxd::ledger::{Claimed, LateTestimony, Ledger, Standing};
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::support::Database;
 use crate::support::ledger::{
-    NOTE, OTHER_PINS, PINS, claim, claim_one, finding, history, lapsing, settle, testify, want,
+    NOTE, OTHER_PINS, PINS, claim, claim_one, finding, history, lapsing, settle, settlement, testify, want,
 };
 
 /// A claim that was overtaken: its lapse is recorded, and the row has come to rest in doubt.
@@ -258,4 +258,29 @@ async fn r25_testimony_about_a_pruned_row_is_nothing() {
         history: &history(Evidence::Accepted),
     };
     assert_eq!(ledger.testify(told).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn r19_an_absence_says_nothing_of_a_send_under_other_pins_that_is_told_of_meanwhile() {
+    let db = Database::new().await;
+    let action = db.enqueue(NOTE, "{}", "k").await;
+    let ledger = db.ledger("w");
+    claim_one(&ledger, &lapsing(want(NOTE))).await;
+    db.run(
+        "update outbox.delivery set state = 'outcome_unknown', worker = null, step = 'lookup', doubt_attempt = null,
+          doubt_since = now(), first_sent_at = now() - interval '2 h', last_sent_at = now() - interval '1 h'",
+    )
+    .await;
+    let mut holder = claim_one(&ledger, &want(NOTE)).await;
+    // Testimony of an older send under other pins, where the doubt is several already: only the digest changes.
+    db.run("update outbox.delivery set sent_digest = ''").await;
+    let absent = settlement(&holder, &finding(Evidence::Absent));
+    assert!(ledger.settle(std::slice::from_ref(&absent)).await.unwrap().is_empty());
+    let standing = ledger.standing(&[&absent]).await.unwrap().remove(&absent.action);
+    let Some(Standing::Changed(row)) = standing else { panic!("not ours") };
+    holder.row = *row;
+    assert_eq!(holder.row.sent_under, SentUnder::Mixed);
+    assert!(settle(&ledger, &holder, Evidence::Absent).await);
+    let row = db.delivery(action).await;
+    assert_eq!((&row["state"], &row["step"]), (&"outcome_unknown".into(), &"review".into()));
 }

@@ -28,8 +28,6 @@ const NOT_IN_CORE: &str = r"\b(tokio|hyper|hyper_util|tokio_postgres|tracing|ran
 /// Lines of a file. Past that there is a file that was never cut.
 const LONGEST: usize = 400;
 
-/// Files that may be longer, each with the reason.
-const LONGER: &[(&str, usize, &str)] = &[];
 
 /// The root of the repository.
 fn root() -> &'static Path {
@@ -121,12 +119,7 @@ fn the_rules_know_no_runtime_network_clock_dice_or_disk() {
 fn files_stay_short() {
     for path in files("src", ".rs") {
         let lines = read(&path).lines().count();
-        let most = LONGER.iter().find(|(name, ..)| *name == path).map_or(LONGEST, |(_, most, _)| *most);
-        assert!(lines <= most, "{path} has {lines} lines, more than {most}: which file was never cut?");
-    }
-    for (path, _, reason) in LONGER {
-        let lines = read(path).lines().count();
-        assert!(lines > LONGEST, "{path} has {lines} lines and needs no exception any more ({reason})");
+        assert!(lines <= LONGEST, "{path} has {lines} lines, more than {LONGEST}: which file was never cut?");
     }
 }
 

@@ -230,12 +230,15 @@ fn after(row: &Row, finding: &Finding, moment: Moment) -> Row {
     row
 }
 
-/// A replayed refusal speaks of the first request only while the key that was sent first is still remembered.
+/// A replayed refusal speaks of every request under the key only while the key is remembered: another that is still on
+/// its way would find it unknown and take effect. What is remembered may be older than `first_sent_at`: an earlier
+/// send that a lookup has since proved absent may have left its refusal. No send is older than `budget_from`, but for
+/// those before an operator's retry.
 fn replay_speaks(row: &Row, contract: &Contract, now: Timestamp) -> bool {
     match (&contract.key, row.first_sent_at) {
         (Some(key), Some(first)) => match (key.mode, key.window) {
             (KeyMode::Dedupe | KeyMode::Conflict, Some(Window::For(window))) => {
-                now < first.plus(window).minus(key.margin)
+                now < first.min(row.budget_from).plus(window).minus(key.margin)
             }
             (KeyMode::Dedupe | KeyMode::Conflict, Some(Window::Forever)) => true,
             (KeyMode::Dedupe | KeyMode::Conflict, None) | (KeyMode::Natural | KeyMode::Receiver, _) => false,
@@ -314,7 +317,10 @@ fn write_down(verdict: Verdict, row: &Row, finding: &Finding, terms: &Terms, mom
         attempts: row.attempts,
         doubt,
         sent,
-        override_back: row.overridden && unsent,
+        // A closed row has no send to come (`closed_waits_for_nothing`).
+        override_back: row.overridden
+            && unsent
+            && matches!(next, Next::Pending { .. } | Next::Unknown { .. } | Next::Held),
     }
 }
 

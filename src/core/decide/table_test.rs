@@ -248,6 +248,9 @@ fn r14_a_replayed_refusal_speaks_only_under_the_same_pins_and_within_the_window(
     assert_eq!(to(&decide(&late, &finding, &terms(), after_window)), To::Unknown(Step::Lookup));
     let moved = Row { sent_under: SentUnder::These(OTHER_PINS), ..doubtful() };
     assert_eq!(to(&verdict(&moved, REPLAYED)), To::Unknown(Step::Lookup));
+    // The refusal may be of a send that a lookup has proved absent since: older than first_sent_at.
+    let older = Moment { now: at(6600), ..moment() };
+    assert_eq!(to(&decide(&doubtful(), &finding, &terms(), older)), To::Unknown(Step::Lookup));
 }
 
 #[test]
@@ -338,6 +341,9 @@ fn r13_sent_times_are_given_back_only_by_proof_that_nothing_left() {
     let overridden = Row { overridden: true, ..doubtful() };
     assert!(verdict(&overridden, Evidence::NotSent).override_back);
     assert!(!verdict(&overridden, Evidence::NoAnswer).override_back);
+    let cleared = Row { overridden: true, budget_from: at(1002).minus(secs(86_400)), ..fresh() };
+    let closed = verdict(&cleared, Evidence::NotSent);
+    assert_eq!((closed.next, closed.override_back), (Next::TerminalFailure, false), "the table refuses it otherwise");
 }
 
 #[test]

@@ -1,0 +1,91 @@
+//! Between two claims: waiting for slots, or sleeping until something is due.
+
+use std::time::Duration;
+
+use super::claimer::Claimer;
+use super::rest::Rest;
+use super::walk::{Found, SHORTEST_LOOK};
+use crate::ledger::{LedgerError, next_due_in};
+
+/// While more is due than slots are free: how long a claim waits for slots to come together.
+const COALESCE: Duration = Duration::from_millis(2);
+
+impl Claimer {
+    /// Sleeps as long as there is nothing to claim.
+    pub async fn rest(&mut self, found: Found) {
+        if found.hungry || found.partly {
+            return self.await_slots(found).await;
+        }
+        if found.some {
+            return;
+        }
+        match self.sleeper.approach().await {
+            Rest::Look(after) => {
+                tokio::select! {
+                    () = tokio::time::sleep(after) => {}
+                    () = self.stop.drain.cancelled() => {}
+                }
+            }
+            Rest::Sleep => {
+                // Whatever was committed before the door was kept rang nobody.
+                let looked = self.look().await;
+                if matches!(looked, Ok(Found { some: false, hungry: false, .. })) {
+                    let at_most = self.until_due().await.min(self.sleeper.retry_in());
+                    tokio::select! {
+                        () = tokio::time::sleep(at_most) => {}
+                        () = self.sleeper.rung() => {}
+                        () = self.slots.freed(), if found.full => {}
+                        () = self.stop.drain.cancelled() => {}
+                    }
+                }
+            }
+        }
+        self.sleeper.leave().await;
+    }
+
+    /// A whole walk over the tenants, or as much of it as finds something.
+    async fn look(&mut self) -> Result<Found, LedgerError> {
+        loop {
+            let found = self.claim().await?;
+            if found.some || !found.partly || self.stop.drain.is_cancelled() {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// More is due than there were slots for: waits until a claim is worth its way.
+    async fn await_slots(&self, found: Found) {
+        if found.full && !found.partly {
+            let probe = self.pauses.next_probe_in().unwrap_or(Duration::MAX);
+            tokio::select! {
+                () = self.slots.freed() => {}
+                () = tokio::time::sleep(probe.min(self.settings.poll_interval)) => {}
+                () = self.stop.drain.cancelled() => return,
+            }
+        }
+        let enough = self.settings.max_in_flight.div_ceil(4);
+        let coalesce = tokio::time::sleep(COALESCE);
+        tokio::pin!(coalesce);
+        while self.settings.max_in_flight.saturating_sub(self.slots.in_use()) < enough {
+            tokio::select! {
+                () = self.slots.freed() => {}
+                () = &mut coalesce => return,
+                () = self.stop.drain.cancelled() => return,
+            }
+        }
+    }
+
+    /// How long until something is due, at most the poll interval. What waits for a slot or a probe is not due here.
+    async fn until_due(&mut self) -> Duration {
+        let shares = self.slots.shares(&vec![false; self.routes.len()], &self.pauses.open(), 0);
+        let open: Vec<&str> = (self.routes.iter().zip(&shares))
+            .filter(|(_, share)| **share > 0)
+            .map(|(route, _)| route.operation.name.as_str())
+            .collect();
+        let due = next_due_in(&self.ledger, &open).await.ok().flatten().unwrap_or(Duration::MAX);
+        let probe = self.pauses.next_probe_in().unwrap_or(Duration::MAX);
+        // What is due and yet was not claimed is locked by somebody else: look again soon, then less and less often.
+        let due = if due.is_zero() { self.walk.locked_out() } else { due.max(SHORTEST_LOOK) };
+        due.min(probe.max(SHORTEST_LOOK)).min(self.settings.poll_interval)
+    }
+}
