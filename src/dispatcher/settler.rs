@@ -22,9 +22,7 @@ const BUSY: usize = 8;
 const GATHER: Duration = Duration::from_millis(2);
 /// The most decisions that wait for rows which somebody else has locked.
 const ASIDE: usize = 1024;
-/// Between two tries at a row that somebody else has locked; each waits for the lock a while itself.
-const LOCKED: Duration = Duration::from_millis(5);
-/// Between two tries at such a row where the ledger doesn't answer.
+/// Between two tries at a row that somebody else has locked, where the ledger doesn't answer.
 const UNWELL: Duration = Duration::from_secs(1);
 
 /// Writes what arrives until the sender is gone.
@@ -75,16 +73,14 @@ impl Settler {
         }
     }
 
-    /// One after the other, each for as long as its row is locked.
+    /// One after the other, each for as long as its row is locked. Each try waits for the lock itself; no pause lies
+    /// between two, in which a claim that passes by could take a row whose lease has ended.
     async fn settle_locked(&self, mut locked: mpsc::Receiver<Outcome>) -> Vec<ActionId> {
         let mut lost = Vec::new();
         while let Some(outcome) = locked.recv().await {
             let mut open = vec![outcome];
             while !open.is_empty() {
                 lost.extend(self.settle_some(&mut open, None).await);
-                if !open.is_empty() {
-                    tokio::time::sleep(LOCKED).await;
-                }
             }
         }
         lost

@@ -7,7 +7,7 @@ use crate::support::world::{NOTHING_PROMISED, SOON, keyed, lines_of};
 use crate::support::{Proxy, World};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn r24_r29_b34_a_kill_in_mid_send_lapses_into_doubt_and_one_effect() {
+async fn r24_r26_r29_b34_a_kill_in_mid_send_lapses_into_doubt_and_one_effect() {
     let world = World::new().await;
     world.fake.behave(|_, before| match before {
         0 => Behaviour::accept().withholding(),

@@ -213,7 +213,10 @@ async fn a_row_that_somebody_locks_for_long_holds_up_nobody_and_its_result_is_ke
     }
     locking.commit().await.expect("let go");
     world.until(action, "succeeded").await;
-    assert_eq!(world.evidence(action).await, ["accepted"], "what was known has been written");
+    // Where a claim came in between, as late testimony.
+    let history = world.history(action).await;
+    let written = history.iter().any(|attempt| (attempt.fence, attempt.evidence.as_str()) == (1, "accepted"));
+    assert!(written, "what was known has been written: {history:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
