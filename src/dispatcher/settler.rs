@@ -19,7 +19,7 @@ use crate::log::events;
 const BATCH: usize = 256;
 /// After a batch of so many, more are on their way: the next one waits for them.
 const BUSY: usize = 8;
-const GATHER: Duration = Duration::from_millis(2);
+const GATHER: Duration = Duration::from_millis(4);
 /// The most decisions that wait for rows which somebody else has locked.
 const ASIDE: usize = 1024;
 /// Between two tries at a row that somebody else has locked, where the ledger doesn't answer.

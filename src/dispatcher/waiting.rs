@@ -8,7 +8,7 @@ use super::walk::{Found, SHORTEST_LOOK};
 use crate::ledger::{LedgerError, next_due_in};
 
 /// While more is due than slots are free: how long a claim waits for slots to come together.
-const COALESCE: Duration = Duration::from_millis(2);
+const COALESCE: Duration = Duration::from_millis(3);
 
 impl Claimer {
     /// Sleeps as long as there is nothing to claim.
@@ -63,7 +63,7 @@ impl Claimer {
                 () = self.stop.drain.cancelled() => return,
             }
         }
-        let enough = self.settings.max_in_flight.div_ceil(2);
+        let enough = self.settings.max_in_flight.div_ceil(4) * 3;
         let coalesce = tokio::time::sleep(COALESCE);
         tokio::pin!(coalesce);
         while self.settings.max_in_flight.saturating_sub(self.slots.in_use()) < enough {
