@@ -17,6 +17,9 @@
 //! | Spent, Unsendable | terminal | ladder without resend |
 //! | RungGone | by budgets pending | ladder without resend |
 
+mod counted;
+mod delay;
+
 use std::time::Duration;
 
 use super::action::Step;
@@ -25,10 +28,12 @@ use super::evidence::{Evidence, Finding};
 use super::ladder::{self, Climb};
 use super::next_step::step_of;
 use super::reason::Reason;
-use super::retry::{self, Dice};
+use super::retry::Dice;
 use super::row::{Doubt, Row};
 use super::terms::Terms;
 use super::time::Timestamp;
+use counted::{after, proves_unsent};
+use delay::{delay, step_delay};
 
 /// What `decide` needs from the world.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -174,62 +179,6 @@ enum Verdict {
     Climb(Climb),
 }
 
-/// Whether nothing of a send can have left: the evidence gives the claim's sent times back.
-fn proves_unsent(evidence: Evidence) -> bool {
-    match evidence {
-        Evidence::NotSent | Evidence::Stopped(_) | Evidence::Spent | Evidence::RungGone | Evidence::Unsendable => true,
-        Evidence::Accepted | Evidence::Found | Evidence::Mismatch | Evidence::Deferred | Evidence::Blocked => false,
-        Evidence::Rejected { .. } | Evidence::KeyConflict | Evidence::InFlight | Evidence::NoAnswer => false,
-        Evidence::UnknownAnswer | Evidence::Lapsed | Evidence::Absent | Evidence::Neutralised => false,
-        Evidence::Inconclusive | Evidence::Proof => false,
-    }
-}
-
-/// Whether the budget of attempts counts it.
-fn counts(row: &Row, finding: &Finding) -> bool {
-    let counted = match finding.evidence {
-        Evidence::Accepted | Evidence::Mismatch | Evidence::Rejected { .. } | Evidence::KeyConflict => true,
-        Evidence::NoAnswer | Evidence::UnknownAnswer => true,
-        Evidence::Deferred => finding.retry_after.is_none(),
-        Evidence::Blocked | Evidence::InFlight | Evidence::Found | Evidence::Proof | Evidence::Lapsed => false,
-        Evidence::Absent | Evidence::Neutralised | Evidence::Inconclusive => false,
-        Evidence::NotSent | Evidence::Stopped(_) | Evidence::Spent | Evidence::RungGone | Evidence::Unsendable => false,
-    };
-    row.step == Step::Send && counted
-}
-
-/// The doubt with this evidence in it: a doubtful attempt of its own, a word on an older doubt, or neither.
-fn doubt_after(row: &Row, evidence: Evidence, now: Timestamp) -> Option<Doubt> {
-    let several = || Some(Doubt { since: row.doubt.map_or(now, |d| d.since), attempt: None });
-    match evidence {
-        Evidence::NoAnswer | Evidence::UnknownAnswer => match row.doubt {
-            None => Some(Doubt { since: now, attempt: Some(row.attempt) }),
-            Some(doubt) if doubt.attempt == Some(row.attempt) => Some(doubt),
-            Some(_) => several(),
-        },
-        Evidence::InFlight | Evidence::Mismatch | Evidence::KeyConflict => several(),
-        Evidence::Rejected { .. } if row.doubt.is_some() => several(),
-        Evidence::Rejected { .. } | Evidence::NotSent | Evidence::Deferred | Evidence::Blocked => row.doubt,
-        Evidence::Accepted | Evidence::Found | Evidence::Proof | Evidence::Lapsed => row.doubt,
-        Evidence::Absent | Evidence::Neutralised | Evidence::Inconclusive => row.doubt,
-        Evidence::Stopped(_) | Evidence::Spent | Evidence::RungGone | Evidence::Unsendable => row.doubt,
-    }
-}
-
-/// The row with this evidence counted and its send dated: what the ladder is judged on.
-fn after(row: &Row, finding: &Finding, moment: Moment) -> Row {
-    let mut row = Row {
-        attempts: row.attempts.saturating_add(u32::from(counts(row, finding))),
-        doubt: doubt_after(row, finding.evidence, moment.now),
-        ..row.clone()
-    };
-    if row.step == Step::Send && !proves_unsent(finding.evidence) {
-        row.first_sent_at = Some(row.first_sent_at.map_or(row.claimed_at, |first| first.min(row.claimed_at)));
-        row.last_sent_at = Some(row.last_sent_at.map_or(moment.now, |last| last.max(moment.now)));
-    }
-    row
-}
-
 /// A replayed refusal speaks of every request under the key only while the key is remembered: another that is still on
 /// its way would find it unknown and take effect. What is remembered may be older than `first_sent_at`: an earlier
 /// send that a lookup has since proved absent may have left its refusal. No send is older than `budget_from`, but for
@@ -322,42 +271,6 @@ fn write_down(verdict: Verdict, row: &Row, finding: &Finding, terms: &Terms, mom
             && unsent
             && matches!(next, Next::Pending { .. } | Next::Unknown { .. } | Next::Held),
     }
-}
-
-/// When to send again: our own backoff, or the wait that was asked for where that is longer. What no attempt counts
-/// is paced by the number of claims.
-fn delay(row: &Row, finding: &Finding, terms: &Terms, moment: Moment) -> Duration {
-    let counted = counts(row, finding) || matches!(finding.evidence, Evidence::Absent | Evidence::Lapsed);
-    let tries = if counted { row.attempts } else { row.claims };
-    let own = terms.policy.backoff.delay(tries, moment.dice).max(finding.wait.unwrap_or(Duration::ZERO));
-    match finding.retry_after {
-        Some(asked) => retry::asked_delay(asked, own, terms.policy.retry_after_max, moment.dice),
-        None => own,
-    }
-}
-
-fn step_delay(step: Step, row: &Row, finding: &Finding, terms: &Terms, moment: Moment) -> Duration {
-    let asked_from = row.last_sent_at.unwrap_or(moment.now);
-    match step {
-        Step::Send => {
-            let gap = terms.contract.key.as_ref().map_or(Duration::ZERO, |key| key.min_gap);
-            delay(row, finding, terms, moment).max(gap)
-        }
-        Step::Lookup => asking_delay(terms.contract.lookup.as_ref(), asked_from, finding, terms, moment),
-        Step::Cancel => asking_delay(terms.contract.cancel.as_ref(), asked_from, finding, terms, moment),
-        Step::Conclude | Step::Review => Duration::ZERO,
-    }
-}
-
-fn asking_delay(
-    asking: Option<&super::contract::Asking>,
-    asked_from: Timestamp,
-    finding: &Finding,
-    terms: &Terms,
-    moment: Moment,
-) -> Duration {
-    let own = asking.map_or(terms.policy.backoff.max, |a| ladder::next_asking(a, asked_from, moment.now));
-    finding.retry_after.map_or(own, |asked| retry::asked_delay(asked, own, terms.policy.retry_after_max, moment.dice))
 }
 
 #[cfg(test)]
