@@ -123,6 +123,17 @@ impl Ticket {
         }
     }
 
+    /// Whether the connection it was queued on has been closed for that long without taking it or giving it back.
+    ///
+    /// hyper 1.12 loses a request that is pushed into a connection's queue in the instant in which the connection
+    /// ends: its receiver is dropped without seeing it, and the client waits for an answer that cannot come.
+    pub(super) fn is_stranded(&self, patience: Duration) -> bool {
+        match &*self.0.stage() {
+            Stage::Waiting => self.0.wire().and_then(|wire| wire.closed_for()).is_some_and(|closed| closed >= patience),
+            Stage::Revoked | Stage::Taken(_) | Stage::Over => false,
+        }
+    }
+
     /// Stops the request where it is, and says what left.
     pub(super) fn end(&self) -> Sent {
         self.0.end()

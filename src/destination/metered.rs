@@ -22,6 +22,12 @@ impl<S> Metered<S> {
     }
 }
 
+impl<S> Drop for Metered<S> {
+    fn drop(&mut self) {
+        self.wire.close();
+    }
+}
+
 /// Hands the wire to whoever captures the connection.
 impl<S> Connection for Metered<S> {
     fn connected(&self) -> Connected {

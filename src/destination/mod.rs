@@ -62,7 +62,11 @@ const OLDEST: Duration = Duration::from_secs(60);
 const LAST_POLL: Duration = Duration::from_millis(50);
 
 /// How often a wait for the deadline looks at the clock, because a timer stands still while the machine is suspended.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How long a request may be queued on a connection that is no more. Longer than the client needs to pick another one;
+/// where connecting anew takes longer, it is not sent this time.
+const STRANDED: Duration = Duration::from_millis(500);
 
 /// How often a wait for the rest of a request to go out looks at the wire.
 const DRAIN: Duration = Duration::from_millis(5);
@@ -151,14 +155,14 @@ impl Destination {
         tokio::select! {
             biased;
             response = &mut response => return Some(response),
-            () = passed(limits.leave_by()) => if ticket.revoke() {
+            () = passed(limits.leave_by(), Some(ticket)) => if ticket.revoke() {
                 return None;
             }
         }
         tokio::select! {
             biased;
             response = &mut response => return Some(response),
-            () = passed(limits.deadline) => {}
+            () = passed(limits.deadline, None) => {}
         }
         tokio::time::timeout(LAST_POLL, response).await.ok()
     }
@@ -198,8 +202,9 @@ impl fmt::Debug for Destination {
     }
 }
 
-async fn passed(deadline: Uptime) {
-    while !deadline.is_over() {
-        tokio::time::sleep(deadline.left().min(LOOK)).await;
+/// Until `end`, or until the request is found stranded.
+async fn passed(end: Uptime, waiting: Option<&Ticket>) {
+    while !end.is_over() && !waiting.is_some_and(|ticket| ticket.is_stranded(STRANDED)) {
+        tokio::time::sleep(end.left().min(LOOK)).await;
     }
 }

@@ -23,10 +23,12 @@ pub(super) fn too_late(limits: &Limits) -> Finding {
     }
 }
 
-/// No answer by the deadline.
+/// No answer in time.
 pub(super) fn timed_out(sent: Sent, limits: &Limits) -> Finding {
     match sent {
-        Sent::Nothing { .. } => too_late(limits),
+        Sent::Nothing { .. } if limits.leave_by().is_over() => too_late(limits),
+        Sent::Nothing { .. } => Finding::because(Evidence::NotSent, Reason::NotReached)
+            .with_detail("the connection closed before it took it"),
         Sent::Bytes(traffic) => {
             Finding::because(Evidence::NoAnswer, Reason::Timeout).with_detail(crossed("no answer in time", traffic))
         }

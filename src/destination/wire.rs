@@ -32,6 +32,8 @@ struct Line {
     read: u64,
     /// Bytes came while the request was behind.
     early: bool,
+    /// When the connection was closed.
+    closed: Option<Uptime>,
     /// The connection's task, as it last wrote.
     task: Option<Waker>,
 }
@@ -80,6 +82,7 @@ impl Wire {
                 behind: false,
                 read: 0,
                 early: false,
+                closed: None,
                 task: None,
             }),
             opened: Uptime::now(),
@@ -124,7 +127,17 @@ impl Wire {
         line.early |= line.behind && bytes > 0;
     }
 
-    /// How long the connection has been open.
+    /// Its stream is gone.
+    pub(super) fn close(&self) {
+        self.line().closed = Some(Uptime::now());
+    }
+
+    /// How long it has been closed; `None` while it is open.
+    pub(super) fn closed_for(&self) -> Option<Duration> {
+        self.line().closed.map(|closed| Uptime::now().since(closed))
+    }
+
+    /// How long ago the connection was opened.
     pub(super) fn age(&self) -> Duration {
         Uptime::now().since(self.opened)
     }

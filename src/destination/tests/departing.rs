@@ -72,6 +72,19 @@ async fn a_revoked_request_that_a_connection_takes_lets_no_byte_out() {
 }
 
 #[tokio::test]
+async fn b32_a_request_whose_time_is_over_when_it_is_written_lets_no_byte_out() {
+    for body in [&b""[..], b"{}"] {
+        let (peer, mut told) = recording().await;
+        let mut request = get(&peer);
+        let ticket = Ticket::new(&mut request, Uptime::now());
+        let request = request.map(|()| ticket.body(Bytes::copy_from_slice(body)));
+        assert!(peer.destination().client.request(request).await.is_err());
+        assert_eq!(ticket.end(), Sent::Nothing { missed: true });
+        assert_eq!(told.recv().await.expect("a connection"), b"");
+    }
+}
+
+#[tokio::test]
 async fn a_request_without_body_departs_like_any_other() {
     let peer = Peer::new(|mut conversation, _| async move {
         let request = conversation.request().await;

@@ -161,6 +161,7 @@ async fn b01_a_written_request_is_never_sent_again() {
     let mut confirmed = 0;
     for number in 0..200_u32 {
         let claim = Claim { attempt: AttemptId(uuid::Uuid::from_u128(number.into())), ..CLAIM };
+        let started = Uptime::now();
         let finding = destination.send(&operation(), &intent(b"{}"), &claim, within(LONG)).await;
         if finding.evidence == Evidence::Accepted {
             confirmed += 1;
@@ -169,6 +170,8 @@ async fn b01_a_written_request_is_never_sent_again() {
         } else {
             assert_eq!(finding.evidence, Evidence::NoAnswer);
         }
+        // Not even the one that hyper loses waits for the deadline.
+        assert!(Uptime::now().since(started) < LONG / 2, "{finding:?}");
         tokio::time::sleep(Duration::from_micros(3_000 + u64::from(number) * 10)).await;
     }
     let mut received = Vec::new();
