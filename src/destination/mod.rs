@@ -115,11 +115,6 @@ impl Destination {
         Self { stem: Stem::new(&target), mask: Mask::new(&target.auth), client, target }
     }
 
-    /// The external system.
-    pub fn target(&self) -> &Target {
-        &self.target
-    }
-
     /// Sends once. Takes as long as `limits` allow; never longer, but for one bounded last look at what has arrived.
     pub async fn send(&self, operation: &Operation, intent: &Intent, claim: &Claim, limits: Limits) -> Finding {
         let (request, body) = match self.stem.request(operation, intent, claim) {

@@ -7,28 +7,14 @@ use outboxd::core::action::{AttemptId, Fence, Step};
 use outboxd::core::decide::{Next, untouched};
 use outboxd::core::evidence::{Evidence, Finding};
 use outboxd::core::reason::Reason;
-use outboxd::ledger::{Claimed, History, Ledger, LedgerError, Settlement, Standing};
+use outboxd::ledger::{History, LedgerError, Settlement, Standing};
 use serde_json::Value;
 use uuid::Uuid;
 
 use crate::support::Database;
-use crate::support::ledger::{NOTE, claim, claim_one, finding, history, lapsing, settle, settlement, want};
-
-/// One action, claimed.
-async fn held(db: &Database) -> (Ledger, Claimed) {
-    db.enqueue(NOTE, "{}", "k").await;
-    let ledger = db.ledger("w");
-    let claimed = claim_one(&ledger, &want(NOTE)).await;
-    (ledger, claimed)
-}
-
-fn accepted(claimed: &Claimed) -> Settlement {
-    settlement(claimed, &finding(Evidence::Accepted))
-}
-
-async fn standing(ledger: &Ledger, settlement: &Settlement) -> Standing {
-    ledger.standing(&[settlement]).await.unwrap().remove(&settlement.action).expect("a row")
-}
+use crate::support::ledger::{
+    NOTE, accepted, claim, claim_one, finding, held, history, lapsing, settle, settlement, standing, want,
+};
 
 #[tokio::test]
 async fn r9_a_settle_writes_the_row_and_one_line_of_history() {

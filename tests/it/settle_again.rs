@@ -5,26 +5,12 @@ use outboxd::core::evidence::Evidence;
 use outboxd::core::late::Testimony;
 use outboxd::core::row::{Doubt, Row};
 use outboxd::core::time::Timestamp;
-use outboxd::ledger::{Claimed, Ledger, Settlement, Standing, Want};
+use outboxd::ledger::{Settlement, Standing, Want};
 
 use crate::support::Database;
-use crate::support::ledger::{NOTE, claim_one, finding, lapsing, settle, settlement, testify, want};
-
-/// One action, claimed.
-async fn held(db: &Database) -> (Ledger, Claimed) {
-    db.enqueue(NOTE, "{}", "k").await;
-    let ledger = db.ledger("w");
-    let claimed = claim_one(&ledger, &want(NOTE)).await;
-    (ledger, claimed)
-}
-
-fn accepted(claimed: &Claimed) -> Settlement {
-    settlement(claimed, &finding(Evidence::Accepted))
-}
-
-async fn standing(ledger: &Ledger, settlement: &Settlement) -> Standing {
-    ledger.standing(&[settlement]).await.unwrap().remove(&settlement.action).expect("a row")
-}
+use crate::support::ledger::{
+    NOTE, accepted, claim_one, finding, held, lapsing, settle, settlement, standing, testify, want,
+};
 
 #[tokio::test]
 async fn r14_a_row_whose_doubt_or_proof_changed_meanwhile_is_decided_again() {

@@ -12,7 +12,9 @@ use outboxd::core::late::Testimony;
 use outboxd::core::reason::Reason;
 use outboxd::core::retry::{Backoff, Dice};
 use outboxd::core::terms::{Pins, Policy, Terms};
-use outboxd::ledger::{Claimed, History, LateTestimony, Ledger, Settlement, Want};
+use outboxd::ledger::{Claimed, History, LateTestimony, Ledger, Settlement, Standing, Want};
+
+use super::Database;
 
 pub const NOTE: &str = "note.publish";
 pub const PINS: Pins = Pins([1; 16]);
@@ -136,4 +138,22 @@ pub async fn testify(ledger: &Ledger, claimed: &Claimed, evidence: Evidence) -> 
     let finding = Finding { receipt: Some("late-receipt".into()), ..finding(evidence) };
     let told = LateTestimony { claimed, finding: &finding, pins: PINS, history: &history(evidence) };
     ledger.testify(told).await.expect("a testimony").expect("a row")
+}
+
+/// One action, claimed.
+pub async fn held(db: &Database) -> (Ledger, Claimed) {
+    db.enqueue(NOTE, "{}", "k").await;
+    let ledger = db.ledger("w");
+    let claimed = claim_one(&ledger, &want(NOTE)).await;
+    (ledger, claimed)
+}
+
+/// What a confirmed send becomes.
+pub fn accepted(claimed: &Claimed) -> Settlement {
+    settlement(claimed, &finding(Evidence::Accepted))
+}
+
+/// What became of a settlement that was not written.
+pub async fn standing(ledger: &Ledger, settlement: &Settlement) -> Standing {
+    ledger.standing(&[settlement]).await.unwrap().remove(&settlement.action).expect("a row")
 }
