@@ -4,7 +4,7 @@ use super::contract::Promise;
 use super::problem::Reported;
 use super::show;
 use super::table::{Table, quoted};
-use crate::core::contract::{Effect, Key, KeyPlace, Rung, Window};
+use crate::core::contract::{Effect, Key, Place, Rung, Window};
 use crate::core::request::RequestTemplate;
 use crate::core::target::{Auth, Target};
 use crate::core::terms::Policy;
@@ -47,7 +47,7 @@ pub(super) fn check(
 }
 
 fn is_header(key: &Key, name: &str) -> bool {
-    key.place == KeyPlace::Header(name.to_owned())
+    key.place == Place::Header(name.to_owned())
 }
 
 /// Whether any ladder of the contract has a resend.
@@ -104,15 +104,15 @@ fn window_is_long_enough(policy: &Policy, key: &Key) -> Option<String> {
 
 fn place_is_there(key: &Key, needs_place: bool, request: &RequestTemplate) -> Option<String> {
     match &key.place {
-        KeyPlace::Path(name) if needs_place && !request.path_takes(&key.place) => {
+        Place::Path(name) if needs_place && !request.path_takes(&key.place) => {
             Some(format!("the contract puts the key into the path; write `{{{name}}}` into `path`"))
         }
-        KeyPlace::Header(name) if request.headers.iter().any(|(header, _)| header == name) => {
+        Place::Header(name) if request.headers.iter().any(|(header, _)| header == name) => {
             Some(format!("`headers` must not set `{name}`: the contract puts the key there"))
         }
-        KeyPlace::Query(name) if request.query.iter().any(|(parameter, _)| parameter == name) => {
+        Place::Query(name) if request.query.iter().any(|(parameter, _)| parameter == name) => {
             Some(format!("`query` must not set `{name}`: the contract puts the key there"))
         }
-        KeyPlace::Path(_) | KeyPlace::Header(_) | KeyPlace::Query(_) | KeyPlace::Json(_) | KeyPlace::Form(_) => None,
+        Place::Path(_) | Place::Header(_) | Place::Query(_) | Place::Json(_) | Place::Form(_) => None,
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::key::{ENCODINGS, MODES};
 use super::table::quoted;
 use super::{Config, LogFormat, LogLevel, Promise, show};
-use crate::core::contract::{Class, Effect, JsonIs, Key, KeyForm, KeyPlace, Rule, Rung, Source, StatusSet, Window};
+use crate::core::contract::{Class, Effect, JsonIs, Key, KeyForm, Place, Rule, Rung, Source, StatusSet, Window};
 use crate::core::request::{RequestTemplate, Template};
 use crate::core::target::{Auth, Operation, Target};
 
@@ -120,10 +120,10 @@ fn write_contract(out: &mut String, promise: &Promise) -> fmt::Result {
         write_key(out, &title, key, promise.needs_place)?;
     }
     let receipt = &contract.receipt;
-    if receipt.id.is_some() || receipt.request_id.is_some() {
+    if !receipt.id.is_empty() || receipt.request_id.is_some() {
         writeln!(out, "[{title}.receipt]")?;
     }
-    for (key, source) in [("id", &receipt.id), ("request_id", &receipt.request_id)] {
+    for (key, source) in [("id", receipt.id.first()), ("request_id", receipt.request_id.as_ref())] {
         match source {
             Some(Source::Header(name)) => writeln!(out, "{key} = {}", text(&format!("header:{name}")))?,
             Some(Source::Json(pointer)) => writeln!(out, "{key} = {}", text(&format!("json:{pointer}")))?,
@@ -136,11 +136,11 @@ fn write_contract(out: &mut String, promise: &Promise) -> fmt::Result {
 fn write_key(out: &mut String, title: &str, key: &Key, has_place: bool) -> fmt::Result {
     writeln!(out, "[{title}.key]\nmode = {}", text(name_of(&MODES, &Some(key.mode))))?;
     let place = match &key.place {
-        KeyPlace::Header(name) => format!("header:{name}"),
-        KeyPlace::Json(pointer) => format!("json:{pointer}"),
-        KeyPlace::Form(name) => format!("form:{name}"),
-        KeyPlace::Query(name) => format!("query:{name}"),
-        KeyPlace::Path(name) => format!("path:{name}"),
+        Place::Header(name) => format!("header:{name}"),
+        Place::Json(pointer) => format!("json:{pointer}"),
+        Place::Form(name) => format!("form:{name}"),
+        Place::Query(name) => format!("query:{name}"),
+        Place::Path(name) => format!("path:{name}"),
     };
     if has_place {
         writeln!(out, "place = {}", text(&place))?;

@@ -104,15 +104,7 @@ fn parse(name: &str, table: &Table<'_>, built_in: bool) -> Result<Promise, Repor
         Some(Keyed { key, needs_place }) => (Some(key), needs_place),
         None => (None, false),
     };
-    let contract = Contract {
-        name: name.to_owned(),
-        key,
-        receipt: receipt?,
-        rules: rules?,
-        reconcile: reconcile?,
-        lookup: None,
-        cancel: None,
-    };
+    let contract = Contract { key, receipt: receipt?, rules: rules?, reconcile: reconcile?, ..Contract::silent(name) };
     Ok(Promise { contract, title: title?, sources: sources?, built_in, needs_place })
 }
 
@@ -132,7 +124,7 @@ fn receipt(contract: &Table<'_>) -> Result<Receipt, Reported> {
         text.map(|text| source(&text).map_err(|complaint| table.wrong(key, complaint))).transpose()
     };
     let (id, request_id) = (place("id"), place("request_id"));
-    Ok(Receipt { id: id?, request_id: request_id? })
+    Ok(Receipt { id: id?.into_iter().collect(), request_id: request_id? })
 }
 
 fn source(text: &str) -> Result<Source, String> {

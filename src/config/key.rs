@@ -15,7 +15,7 @@ use super::problem::Reported;
 use super::read::read_duration;
 use super::table::{Table, type_of};
 use crate::core::action::ActionId;
-use crate::core::contract::{Encode, Key, KeyForm, KeyMode, KeyPlace, Window};
+use crate::core::contract::{Encode, Key, KeyForm, KeyMode, Place, Window};
 use crate::core::request::Template;
 
 /// The encodings, with their names.
@@ -59,12 +59,18 @@ pub(super) fn parse(contract: &Table<'_>) -> Result<Option<Keyed>, Reported> {
     let needs_place = written.is_some();
     let place = match (written, mode) {
         (Some(place), _) => Ok(place),
-        (None, KeyMode::Natural) => Ok(KeyPlace::Path("key".to_owned())),
+        (None, KeyMode::Natural) => Ok(Place::Path("key".to_owned())),
         (None, KeyMode::Dedupe | KeyMode::Conflict | KeyMode::Receiver) => Err(table.missing("place")),
     };
-    let key =
-        Key { mode, place: place?, form: form?, encode: encode?, window: window?, margin: margin?, min_gap: min_gap? };
-    if key.encode == Encode::SfString && !matches!(key.place, KeyPlace::Header(_)) {
+    let key = Key {
+        form: form?,
+        encode: encode?,
+        window: window?,
+        margin: margin?,
+        min_gap: min_gap?,
+        ..Key::new(mode, place?)
+    };
+    if key.encode == Encode::SfString && !matches!(key.place, Place::Header(_)) {
         return Err(table.wrong("encode", "can be \"sf-string\" only where `place` is a header"));
     }
     let (fits, spells) = (check_length(&table, &key), check_charset(&table, &key));
@@ -87,15 +93,15 @@ fn margin(table: &Table<'_>, window: Result<Option<Window>, Reported>) -> Result
     }
 }
 
-fn place(text: &str) -> Result<KeyPlace, String> {
+fn place(text: &str) -> Result<Place, String> {
     const PLACES: &str = "`header:Name`, `json:/pointer`, `form:name`, `query:name` or `path:name`";
     match text.split_once(':') {
-        Some(("header", name)) => http::request_header_name(name).map(KeyPlace::Header),
-        Some(("json", pointer)) if pointer.len() > 1 => json_pointer(pointer).map(KeyPlace::Json),
-        Some(("form", name)) if !name.is_empty() => Ok(KeyPlace::Form(name.to_owned())),
-        Some(("query", name)) if !name.is_empty() => Ok(KeyPlace::Query(name.to_owned())),
+        Some(("header", name)) => http::request_header_name(name).map(Place::Header),
+        Some(("json", pointer)) if pointer.len() > 1 => json_pointer(pointer).map(Place::Json),
+        Some(("form", name)) if !name.is_empty() => Ok(Place::Form(name.to_owned())),
+        Some(("query", name)) if !name.is_empty() => Ok(Place::Query(name.to_owned())),
         Some(("path", name)) if Template::parse(&format!("{{{name}}}")).is_ok_and(|t| t.parts().len() == 1) => {
-            Ok(KeyPlace::Path(name.to_owned()))
+            Ok(Place::Path(name.to_owned()))
         }
         Some((kind @ ("gql-var" | "prop"), _)) => Err(format!("`{kind}:` {NOT_YET}; it can be {PLACES}")),
         Some(_) | None => Err(format!("must be {PLACES}, found {text:?}")),

@@ -48,7 +48,7 @@ pub(super) fn parse(name: &str, table: &Table<'_>, known: &Known<'_>) -> Result<
     let (target, promise, request, policy) = (target?, promise?, request?, policy?);
     let agreed = agreement::check(name, table, &policy, promise, &request, target);
     let contract = promise.contract.clone();
-    let pins = pins(target, &request, contract.key.as_ref());
+    let pins = pins(target, &request, &contract);
     let operation = Operation {
         name: name.to_owned(),
         meaning: meaning?,
@@ -86,6 +86,7 @@ fn policy(table: &Table<'_>) -> Result<Policy, Reported> {
         effect: effect?,
         timeout: timeout?,
         attempts_max: attempts_max?,
+        affordable: None,
         elapsed_max: elapsed_max?,
         backoff: backoff?,
         retry_after_max: retry_after_max?,

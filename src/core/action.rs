@@ -164,6 +164,8 @@ pub enum Stop {
     Deadline,
     /// The authority it was committed under was revoked.
     AuthorityRevoked,
+    /// What it compensates did not happen.
+    NothingToCompensate,
 }
 
 #[cfg(test)]

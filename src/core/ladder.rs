@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::contract::{Absence, Asking, KeyMode, Rung, Window};
+use super::moment::Moment;
 use super::reason::Reason;
 use super::row::Row;
 use super::terms::Terms;
@@ -17,17 +18,17 @@ pub struct Climb {
     pub because: Option<Reason>,
 }
 
-/// The first rung that is possible at `now`. `resend` = whether the evidence leaves a resend open; `instead` = the
+/// The first rung that is possible. `resend` = whether the evidence leaves a resend open; `instead` = the
 /// ladder of the contract's rule for this answer, where it has one.
-pub fn climb(row: &Row, terms: &Terms, now: Timestamp, resend: bool, instead: Option<&[Rung]>) -> Climb {
-    if is_overdue(row, terms, now) {
+pub fn climb(row: &Row, terms: &Terms, moment: &Moment, resend: bool, instead: Option<&[Rung]>) -> Climb {
+    if is_overdue(row, terms, moment) {
         return Climb { rung: Rung::Review, because: Some(Reason::ReviewAfter) };
     }
     let mut because = None;
     for rung in instead.unwrap_or(&terms.contract.reconcile) {
         match rung {
             Rung::Resend if !resend => {}
-            Rung::Resend => match may_resend(row, terms, now) {
+            Rung::Resend => match may_resend(row, terms, moment.now) {
                 Ok(()) => return Climb { rung: Rung::Resend, because },
                 Err(reason) => because = Some(reason),
             },
@@ -40,14 +41,21 @@ pub fn climb(row: &Row, terms: &Terms, now: Timestamp, resend: bool, instead: Op
     Climb { rung: Rung::Review, because }
 }
 
-/// Whether the outcome has been unknown for longer than `review_after`.
-pub fn is_overdue(row: &Row, terms: &Terms, now: Timestamp) -> bool {
-    row.doubt.is_some_and(|doubt| now.since(doubt.since) >= terms.policy.review_after)
+/// Whether the outcome has been unknown for longer than `review_after`, its destination's pauses not counted.
+pub fn is_overdue(row: &Row, terms: &Terms, moment: &Moment) -> bool {
+    let age = |since| moment.now.since(since).saturating_sub(moment.paused);
+    row.doubt.is_some_and(|doubt| age(doubt.since) >= terms.policy.review_after)
 }
 
 /// Which budget is spent, if one is.
 pub fn spent(row: &Row, terms: &Terms, now: Timestamp) -> Option<Reason> {
-    if row.attempts >= terms.policy.attempts_max { Some(Reason::AttemptsExhausted) } else { elapsed(row, terms, now) }
+    if row.attempts >= terms.policy.attempts_max {
+        return Some(Reason::AttemptsExhausted);
+    }
+    if terms.policy.affordable.is_some_and(|attempts| row.attempts >= attempts) {
+        return Some(Reason::SpendExhausted);
+    }
+    elapsed(row, terms, now)
 }
 
 /// The elapsed budget alone: what bounds evidence that no attempt counts.

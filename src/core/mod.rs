@@ -12,6 +12,7 @@ pub mod ladder;
 pub mod late;
 #[cfg(test)]
 mod model;
+pub mod moment;
 pub mod next_step;
 pub mod reason;
 pub mod request;

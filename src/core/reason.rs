@@ -25,6 +25,7 @@ pub enum Reason {
     Unsendable,
     AttemptsExhausted,
     ElapsedExhausted,
+    SpendExhausted,
     KeyWindowClosed,
     PinsChanged,
     ReviewAfter,
@@ -42,7 +43,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 34] = [
+    pub const ALL: [Self; 35] = [
         Self::Rejected,
         Self::Deferred,
         Self::Throttled,
@@ -64,6 +65,7 @@ impl Reason {
         Self::Unsendable,
         Self::AttemptsExhausted,
         Self::ElapsedExhausted,
+        Self::SpendExhausted,
         Self::KeyWindowClosed,
         Self::PinsChanged,
         Self::ReviewAfter,
@@ -117,6 +119,7 @@ impl Reason {
             Self::Unsendable => ("unsendable", "no valid request can be built from it"),
             Self::AttemptsExhausted => ("attempts_exhausted", "its attempts are used up"),
             Self::ElapsedExhausted => ("elapsed_exhausted", "its time is used up"),
+            Self::SpendExhausted => ("spend_exhausted", "what may be spent on it is used up"),
             Self::KeyWindowClosed => ("key_window_closed", "the destination may have forgotten the key"),
             Self::PinsChanged => ("pins_changed", "URL, key or account changed since it was first sent"),
             Self::ReviewAfter => ("review_after", "its outcome has been unknown for too long"),
@@ -140,6 +143,7 @@ impl From<super::action::Stop> for Reason {
             super::action::Stop::Cancelled => Self::Cancelled,
             super::action::Stop::Deadline => Self::Deadline,
             super::action::Stop::AuthorityRevoked => Self::AuthorityRevoked,
+            super::action::Stop::NothingToCompensate => Self::NothingToCompensate,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::contract::KeyPlace;
+use super::contract::Place;
 
 /// Text with `{name}` placeholders. Braces cannot be escaped: neither URLs nor our headers need them.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -94,11 +94,17 @@ pub struct RequestTemplate {
 }
 
 impl RequestTemplate {
+    /// A request to `/`, with nothing in it.
+    pub fn bare(method: &str) -> Self {
+        let path = Template { source: "/".to_owned(), parts: vec![Part::Text("/".to_owned())] };
+        Self { method: method.to_owned(), path, query: vec![], headers: vec![] }
+    }
+
     /// Whether the key is filled into the path by the template itself.
-    pub fn path_takes(&self, place: &KeyPlace) -> bool {
+    pub fn path_takes(&self, place: &Place) -> bool {
         match place {
-            KeyPlace::Path(name) => self.path.params().any(|param| param == name),
-            KeyPlace::Header(_) | KeyPlace::Json(_) | KeyPlace::Form(_) | KeyPlace::Query(_) => false,
+            Place::Path(name) => self.path.params().any(|param| param == name),
+            Place::Header(_) | Place::Json(_) | Place::Form(_) | Place::Query(_) => false,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::contract::Key;
+use super::contract::Contract;
 use super::request::{RequestTemplate, Template};
 use super::terms::{Pins, Terms};
 
@@ -105,7 +105,7 @@ pub struct Cost {
 impl Eq for Cost {}
 
 /// What a resend must find unchanged. Every field is length-prefixed, so that no two sets of fields hash alike.
-pub fn pins(target: &Target, request: &RequestTemplate, key: Option<&Key>) -> Pins {
+pub fn pins(target: &Target, request: &RequestTemplate, contract: &Contract) -> Pins {
     let mut hash = Sha256::new();
     let mut field = |bytes: &[u8]| {
         hash.update((bytes.len() as u64).to_be_bytes());
@@ -119,8 +119,11 @@ pub fn pins(target: &Target, request: &RequestTemplate, key: Option<&Key>) -> Pi
         field(name.as_bytes());
         field(value.source().as_bytes());
     }
-    if let Some(key) = key {
-        field(format!("{:?} {:?} {:?}", key.place, key.form, key.encode).as_bytes());
+    if let Some(key) = &contract.key {
+        field(format!("{:?} {:?} {:?} {:?}", key.place, key.form, key.encode, key.also).as_bytes());
+    }
+    if let Some(reference) = &contract.reference {
+        field(format!("ref {:?}", reference.place).as_bytes());
     }
     let digest: [u8; 32] = hash.finalize().into();
     let mut half = [0; 16];
@@ -151,7 +154,7 @@ mod tests {
             query: vec![],
             headers: vec![],
         };
-        let of = |t: &Target| pins(t, &request, None);
+        let of = |t: &Target| pins(t, &request, &Contract::silent("c"));
         let first = of(&target("https://a.example", Some("live"), "one"));
         assert_eq!(first, of(&target("https://a.example", Some("live"), "two")));
         assert_ne!(first, of(&target("https://b.example", Some("live"), "one")));

@@ -18,6 +18,8 @@ pub struct Policy {
     pub timeout: Duration,
     /// Sends that got an ambiguous or failing answer, and lapses; at least 1.
     pub attempts_max: u32,
+    /// How many attempts the owner pays for; `None` = any number.
+    pub affordable: Option<u32>,
     /// From `budget_from` (commit, `not_before` or the operator's retry) to the last send.
     pub elapsed_max: Duration,
     /// Between attempts.

@@ -9,13 +9,13 @@ use hyper::{Method, Request, Uri};
 use uuid::fmt::Hyphenated;
 
 use super::Claim;
-use super::fill::{Place, Values, push_encoded};
+use super::fill::{Values, Within, push_encoded};
 use super::headers::{Reserved, Rule, add_from_data, is_framing, is_traceparent, set, visible};
 use super::key_in_body;
 use super::origin::Origin;
 use super::unbuildable::Unbuildable;
 use crate::core::action::Intent;
-use crate::core::contract::KeyPlace;
+use crate::core::contract::Place;
 use crate::core::request::{RequestTemplate, Template};
 use crate::core::target::{Auth, Operation, Target};
 
@@ -60,11 +60,11 @@ impl Stem {
         let key = key.as_ref().map(|(place, key)| (*place, key.as_str()));
 
         let in_path = match key {
-            Some((KeyPlace::Path(name), _)) if !template.path_takes(&KeyPlace::Path(name.clone())) => {
+            Some((Place::Path(name), _)) if !template.path_takes(&Place::Path(name.clone())) => {
                 return Err(Unbuildable::KeyPath(name.clone()));
             }
-            Some((KeyPlace::Path(name), key)) => Some((name.as_str(), key)),
-            Some((KeyPlace::Header(_) | KeyPlace::Json(_) | KeyPlace::Form(_) | KeyPlace::Query(_), _)) | None => None,
+            Some((Place::Path(name), key)) => Some((name.as_str(), key)),
+            Some((Place::Header(_) | Place::Json(_) | Place::Form(_) | Place::Query(_), _)) | None => None,
         };
         let values = Values::new(intent.params.as_deref(), in_path);
 
@@ -96,14 +96,14 @@ impl Stem {
         origin: &Origin,
         template: &RequestTemplate,
         values: &Values<'_>,
-        key: Option<(&KeyPlace, &str)>,
+        key: Option<(&Place, &str)>,
         intent: &Intent,
         claim: &Claim,
     ) -> Result<(), Unbuildable> {
         let auth = self.auth.as_ref().map_err(Clone::clone)?;
         let key = match key {
-            Some((KeyPlace::Header(name), key)) => Some((name.as_str(), key)),
-            Some((KeyPlace::Json(_) | KeyPlace::Form(_) | KeyPlace::Query(_) | KeyPlace::Path(_), _)) | None => None,
+            Some((Place::Header(name), key)) => Some((name.as_str(), key)),
+            Some((Place::Json(_) | Place::Form(_) | Place::Query(_) | Place::Path(_), _)) | None => None,
         };
         out.reserve(10 + template.headers.len());
         out.insert(header::HOST, origin.host.clone());
@@ -117,7 +117,7 @@ impl Stem {
                 return Err(Unbuildable::HeaderReserved { name: name.as_str().to_owned(), rule: Rule::Framing });
             }
             let mut filled = String::new();
-            values.fill(&mut filled, value, Place::Whole)?;
+            values.fill(&mut filled, value, Within::Whole)?;
             set(out, name, &filled)?;
         }
         if let Some(given) = &intent.headers {
@@ -175,14 +175,14 @@ fn uri(
     origin: &Origin,
     template: &RequestTemplate,
     values: &Values<'_>,
-    key: Option<(&KeyPlace, &str)>,
+    key: Option<(&Place, &str)>,
 ) -> Result<Uri, Unbuildable> {
     let mut text = String::with_capacity(128);
     text.push_str(&origin.path);
     values.fill_path(&mut text, &template.path)?;
     let key = match key {
-        Some((KeyPlace::Query(name), key)) => Some((name.as_str(), key)),
-        Some((KeyPlace::Json(_) | KeyPlace::Form(_) | KeyPlace::Header(_) | KeyPlace::Path(_), _)) | None => None,
+        Some((Place::Query(name), key)) => Some((name.as_str(), key)),
+        Some((Place::Json(_) | Place::Form(_) | Place::Header(_) | Place::Path(_), _)) | None => None,
     };
     let mut separator = if text.contains('?') { '&' } else { '?' };
     let mut begin = |text: &mut String, name: &str| {
@@ -196,7 +196,7 @@ fn uri(
             begin(&mut text, name);
             // The template's own text is a value like any other.
             let mut filled = String::new();
-            values.fill(&mut filled, value, Place::Whole)?;
+            values.fill(&mut filled, value, Within::Whole)?;
             push_encoded(&mut text, &filled);
         }
     }
@@ -218,15 +218,15 @@ fn uri(
         .map_err(|_| Unbuildable::BaseUrl)
 }
 
-fn body(intent: &Intent, key: Option<(&KeyPlace, &str)>) -> Result<Bytes, Unbuildable> {
+fn body(intent: &Intent, key: Option<(&Place, &str)>) -> Result<Bytes, Unbuildable> {
     match key {
-        Some((KeyPlace::Json(pointer), key)) => key_in_body::into_json(&intent.body, pointer, key)
+        Some((Place::Json(pointer), key)) => key_in_body::into_json(&intent.body, pointer, key)
             .map(Bytes::from)
             .ok_or_else(|| Unbuildable::KeyJson(pointer.clone())),
-        Some((KeyPlace::Form(field), key)) => {
+        Some((Place::Form(field), key)) => {
             key_in_body::into_form(&intent.body, field, key).map(Bytes::from).ok_or(Unbuildable::KeyForm)
         }
-        Some((KeyPlace::Header(_) | KeyPlace::Query(_) | KeyPlace::Path(_), _)) | None => Ok(intent.body.clone()),
+        Some((Place::Header(_) | Place::Query(_) | Place::Path(_), _)) | None => Ok(intent.body.clone()),
     }
 }
 
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn the_key_goes_where_the_contract_says() {
         let key = "00000000000000000000000001";
-        let with = |place: KeyPlace, path: &str| {
+        let with = |place: Place, path: &str| {
             let mut operation = operation();
             operation.request.path = template(path);
             let mut of = header_key();
@@ -299,15 +299,15 @@ mod tests {
         let key = &key[1..];
         let target = target("http://h");
         let intent = intent(b"{\"a\":1.10}");
-        let (request, _) = build(&target, &with(KeyPlace::Query("k".into()), "/x"), &intent).expect("buildable");
+        let (request, _) = build(&target, &with(Place::Query("k".into()), "/x"), &intent).expect("buildable");
         assert_eq!(request.uri().query(), Some(format!("k={key}").as_str()));
-        let (request, _) = build(&target, &with(KeyPlace::Path("id".into()), "/x/{id}"), &intent).expect("buildable");
+        let (request, _) = build(&target, &with(Place::Path("id".into()), "/x/{id}"), &intent).expect("buildable");
         assert_eq!(request.uri().path(), format!("/x/{key}"));
-        let (_, body) = build(&target, &with(KeyPlace::Json("/m/k".into()), "/x"), &intent).expect("buildable");
+        let (_, body) = build(&target, &with(Place::Json("/m/k".into()), "/x"), &intent).expect("buildable");
         assert_eq!(body, format!("{{\"a\":1.10,\"m\":{{\"k\":\"{key}\"}}}}").as_bytes());
-        let (_, body) = build(&target, &with(KeyPlace::Form("k".into()), "/x"), &intent).expect("buildable");
+        let (_, body) = build(&target, &with(Place::Form("k".into()), "/x"), &intent).expect("buildable");
         assert!(body.ends_with(format!("&k={key}").as_bytes()));
-        let error = build(&target, &with(KeyPlace::Path("id".into()), "/x"), &intent).expect_err("no place");
+        let error = build(&target, &with(Place::Path("id".into()), "/x"), &intent).expect_err("no place");
         assert_eq!(error, Unbuildable::KeyPath("id".into()));
         let mut quoted = operation();
         quoted.terms.contract.key = Some(crate::core::contract::Key { encode: Encode::SfString, ..header_key() });

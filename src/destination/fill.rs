@@ -21,9 +21,9 @@ pub(super) struct Values<'a> {
     key: Option<(&'a str, &'a str)>,
 }
 
-/// Where a value goes.
+/// How far a value may reach.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Place {
+pub(super) enum Within {
     /// Part of a host name.
     Label,
     /// A whole authority: host and perhaps port.
@@ -65,7 +65,7 @@ impl<'a> Values<'a> {
     }
 
     /// Appends the filled template.
-    pub(super) fn fill(&self, out: &mut String, template: &Template, place: Place) -> Result<(), Unbuildable> {
+    pub(super) fn fill(&self, out: &mut String, template: &Template, place: Within) -> Result<(), Unbuildable> {
         for part in template.parts() {
             match part {
                 Part::Text(text) => out.push_str(text),
@@ -75,23 +75,23 @@ impl<'a> Values<'a> {
         Ok(())
     }
 
-    fn append(&self, out: &mut String, name: &str, place: Place) -> Result<(), Unbuildable> {
+    fn append(&self, out: &mut String, name: &str, place: Within) -> Result<(), Unbuildable> {
         let value = self.get(name)?;
-        if value.is_empty() && matches!(place, Place::Label | Place::Authority | Place::Segment) {
+        if value.is_empty() && matches!(place, Within::Label | Within::Authority | Within::Segment) {
             return Err(Unbuildable::ParamEmpty(name.to_owned()));
         }
         let in_label = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
         let is_host = match place {
-            Place::Label => value.bytes().all(in_label),
-            Place::Authority => value.bytes().all(|b| in_label(b) || b":[]".contains(&b)),
-            Place::Segment | Place::Whole => true,
+            Within::Label => value.bytes().all(in_label),
+            Within::Authority => value.bytes().all(|b| in_label(b) || b":[]".contains(&b)),
+            Within::Segment | Within::Whole => true,
         };
         if !is_host {
             return Err(Unbuildable::ParamNotHost(name.to_owned()));
         }
         match place {
-            Place::Label | Place::Authority | Place::Whole => out.push_str(&value),
-            Place::Segment => push_encoded(out, &value),
+            Within::Label | Within::Authority | Within::Whole => out.push_str(&value),
+            Within::Segment => push_encoded(out, &value),
         }
         Ok(())
     }
@@ -99,7 +99,7 @@ impl<'a> Values<'a> {
     /// Appends the filled path. A value cannot add, remove or climb out of a segment.
     pub(super) fn fill_path(&self, out: &mut String, template: &Template) -> Result<(), Unbuildable> {
         let start = out.len();
-        self.fill(out, template, Place::Segment)?;
+        self.fill(out, template, Within::Segment)?;
         let filled = out[start..].split('?').next().unwrap_or_default();
         if template.params().next().is_some() && filled.split('/').any(is_dots) {
             return Err(Unbuildable::DotSegment);
@@ -122,11 +122,11 @@ impl<'a> Values<'a> {
                         Some(Part::Param(_)) => false,
                     };
                     let place = if authority.contains('/') {
-                        Place::Segment
+                        Within::Segment
                     } else if authority.is_empty() && next_is_path {
-                        Place::Authority
+                        Within::Authority
                     } else {
-                        Place::Label
+                        Within::Label
                     };
                     self.append(&mut out, name, place)?;
                 }

@@ -35,15 +35,12 @@ pub(super) fn reads(contract: &Contract, status: StatusCode, headers: &HeaderMap
         Some(rule) => class_of(rule.class, status).0,
         None => default_of(status).0,
     };
-    let (source, otherwise) = if class == Evidence::Accepted {
-        (&contract.receipt.id, Reads::Nothing)
+    let (sources, otherwise) = if class == Evidence::Accepted {
+        (contract.receipt.id.as_slice(), Reads::Nothing)
     } else {
-        (&contract.receipt.request_id, Reads::Excerpt)
+        (contract.receipt.request_id.as_slice(), Reads::Excerpt)
     };
-    match source {
-        Some(Source::Json(_)) => Reads::Whole,
-        Some(Source::Header(_)) | None => otherwise,
-    }
+    if sources.iter().any(|source| matches!(source, Source::Json(_))) { Reads::Whole } else { otherwise }
 }
 
 /// What the answer means. `wall` is now, for an answer without a date.
@@ -126,9 +123,11 @@ fn default_of(status: StatusCode) -> (Evidence, Option<Reason>) {
 }
 
 fn add_receipt(finding: &mut Finding, contract: &Contract, answer: &Answer) {
-    let Some(source) = &contract.receipt.id else { return };
-    finding.receipt = value_at(answer, source).map(|text| one_line(text.as_bytes(), RECEIPT_MAX_BYTES));
-    if matches!(source, Source::Json(_)) && answer.body.end != End::Complete {
+    let sources = &contract.receipt.id;
+    let text = sources.iter().find_map(|source| value_at(answer, source));
+    finding.receipt = text.map(|text| one_line(text.as_bytes(), RECEIPT_MAX_BYTES));
+    let in_body = sources.iter().any(|source| matches!(source, Source::Json(_)));
+    if finding.receipt.is_none() && in_body && answer.body.end != End::Complete {
         finding.detail = Some(format!("no receipt: the answer's body {}", answer.body.end.sentence()));
     }
 }
@@ -255,7 +254,7 @@ mod tests {
     #[test]
     fn a_missing_receipt_does_not_undo_the_success() {
         let mut contract = contract(vec![]);
-        contract.receipt = Receipt { id: Some(Source::Json("/id".into())), request_id: None };
+        contract.receipt = Receipt { id: vec![Source::Json("/id".into())], request_id: None };
         let finding = judged(&contract, &answer(201, &[], "{\"id\":", End::Broken));
         assert_eq!((finding.evidence, finding.receipt), (Evidence::Accepted, None));
         assert_eq!(finding.detail.as_deref(), Some("no receipt: the answer's body broke off"));
@@ -264,7 +263,7 @@ mod tests {
     #[test]
     fn a_receipt_is_text_or_a_number_as_written_and_bounded() {
         let mut contract = contract(vec![]);
-        contract.receipt.id = Some(Source::Json("/a/0/id".into()));
+        contract.receipt.id = vec![Source::Json("/a/0/id".into())];
         let receipt = |contract: &Contract, body: &str| {
             judged(contract, &answer(200, &[("x-id", "h-1")], body, End::Complete)).receipt
         };
@@ -276,7 +275,7 @@ mod tests {
         assert_eq!(receipt(&contract, r#"{"a":[{"id":null}]}"#), None);
         let long = format!(r#"{{"a":[{{"id":"{}"}}]}}"#, "x".repeat(9000));
         assert!(receipt(&contract, &long).is_some_and(|text| text.len() <= RECEIPT_MAX_BYTES));
-        contract.receipt.id = Some(Source::Header("x-id".into()));
+        contract.receipt.id = vec![Source::Header("x-id".into())];
         assert_eq!(receipt(&contract, "").as_deref(), Some("h-1"));
     }
 
@@ -298,7 +297,7 @@ mod tests {
         assert_eq!(reads(&contract, 200), Reads::Nothing);
         assert_eq!(reads(&contract, 400), Reads::Excerpt);
         assert_eq!(reads(&contract, 409), Reads::Whole);
-        contract.receipt.id = Some(Source::Json("/id".into()));
+        contract.receipt.id = vec![Source::Json("/id".into())];
         assert_eq!((reads(&contract, 200), reads(&contract, 400)), (Reads::Whole, Reads::Excerpt));
         contract.receipt.request_id = Some(Source::Json("/request".into()));
         assert_eq!(reads(&contract, 400), Reads::Whole);

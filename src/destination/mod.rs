@@ -129,6 +129,16 @@ impl Destination {
         self.exchange(operation, request, body, &limits).await
     }
 
+    /// Asks whether an action took effect, by its contract's lookup.
+    pub async fn look_up(&self, _operation: &Operation, _intent: &Intent, _claim: &Claim, _limits: Limits) -> Finding {
+        Finding::because(Evidence::Inconclusive, Reason::Inconclusive)
+    }
+
+    /// Cancels an action by its key, by its contract's cancel.
+    pub async fn cancel(&self, _operation: &Operation, _intent: &Intent, _claim: &Claim, _limits: Limits) -> Finding {
+        Finding::because(Evidence::Inconclusive, Reason::Inconclusive)
+    }
+
     async fn exchange(&self, operation: &Operation, mut request: Request<()>, body: Bytes, limits: &Limits) -> Finding {
         let ticket = Ticket::new(&mut request, limits.leave_by());
         let request = request.map(|()| ticket.body(body.clone()));

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::{Claim, Destination, Limits};
 use crate::clock::Uptime;
 use crate::core::action::{ActionId, AttemptId, Fence, Intent};
-use crate::core::contract::{Contract, Effect, Encode, Key, KeyForm, KeyMode, KeyPlace, Receipt, Rung};
+use crate::core::contract::{Contract, Effect, Key, KeyMode, Place};
 use crate::core::evidence::Finding;
 use crate::core::request::{RequestTemplate, Template};
 use crate::core::retry::Backoff;
@@ -33,45 +33,25 @@ pub(super) fn target(base_url: &str) -> Target {
 }
 
 pub(super) fn header_key() -> Key {
-    Key {
-        mode: KeyMode::Dedupe,
-        place: KeyPlace::Header("idempotency-key".into()),
-        form: KeyForm::Uuid,
-        encode: Encode::Raw,
-        window: None,
-        margin: Duration::ZERO,
-        min_gap: Duration::ZERO,
-    }
+    Key::new(KeyMode::Dedupe, Place::Header("idempotency-key".into()))
 }
 
 /// `POST /x` with a key in a header and no rules.
 pub(super) fn operation() -> Operation {
-    let contract = Contract {
-        name: "c".into(),
-        key: Some(header_key()),
-        receipt: Receipt::default(),
-        rules: vec![],
-        reconcile: vec![Rung::Review],
-        lookup: None,
-        cancel: None,
-    };
+    let contract = Contract { key: Some(header_key()), ..Contract::silent("c") };
     let second = Duration::from_secs(1);
     let policy = Policy {
         effect: Effect::Keyed,
         timeout: second,
         attempts_max: 3,
+        affordable: None,
         elapsed_max: second,
         backoff: Backoff { initial: second, multiplier: 2.0, max: second },
         retry_after_max: second,
         review_after: second,
         resend_within: second,
     };
-    let request = RequestTemplate {
-        method: "POST".into(),
-        path: Template::parse("/x").expect("a template"),
-        query: vec![],
-        headers: vec![],
-    };
+    let request = RequestTemplate { path: Template::parse("/x").expect("a template"), ..RequestTemplate::bare("POST") };
     Operation {
         name: "o".into(),
         meaning: "m".into(),

@@ -2,6 +2,7 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
@@ -110,7 +111,7 @@ impl Outcome {
 }
 
 fn moment(claimed: &Claimed) -> Moment {
-    Moment { now: claimed.database_now(), dice: Dice::new(rand::random()) }
+    Moment { now: claimed.database_now(), paused: Duration::ZERO, dice: Dice::new(rand::random()) }
 }
 
 async fn send(route: &Route, claimed: &Claimed, limits: Limits) -> Finding {

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
+use super::When;
 use crate::core::action::ActionId;
 
 /// What a destination does with a key.
@@ -13,7 +15,7 @@ pub struct Key {
     /// How a repeat is treated.
     pub mode: KeyMode,
     /// Where the key stands in the request.
-    pub place: KeyPlace,
+    pub place: Place,
     /// How it is rendered from the action id.
     pub form: KeyForm,
     /// How it is written in a header.
@@ -24,6 +26,27 @@ pub struct Key {
     pub margin: Duration,
     /// The earliest resend after the last send.
     pub min_gap: Duration,
+    /// Fields that switch the destination's memory on: places and their values.
+    pub also: Vec<(Place, Value)>,
+    /// How an answer is recognised as the replay of the first one; `None` = it is not.
+    pub replayed: Option<When>,
+    /// The proof in an answer that the destination took the key; where it is missing nothing is resent after that
+    /// answer. `None` = it always takes it.
+    pub honoured: Option<When>,
+}
+
+/// Our own reference in a request: the action id, so that a lookup finds it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reference {
+    /// Where it is planted.
+    pub place: Place,
+}
+
+impl Reference {
+    /// The reference of an action.
+    pub fn render(id: ActionId) -> String {
+        KeyForm::Uuid.render(id)
+    }
 }
 
 /// How a repeat under a known key is treated.
@@ -58,9 +81,9 @@ pub enum Window {
     Forever,
 }
 
-/// Where the key stands in the request.
+/// A place in a request.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub enum KeyPlace {
+pub enum Place {
     /// A header, name in lower case.
     Header(String),
     /// A JSON pointer (RFC 6901) into the body; missing objects on the way are made.
@@ -117,6 +140,22 @@ impl KeyForm {
 }
 
 impl Key {
+    /// A key of which nothing is known but how a repeat is treated and where it stands.
+    pub fn new(mode: KeyMode, place: Place) -> Self {
+        Self {
+            mode,
+            place,
+            form: KeyForm::Uuid,
+            encode: Encode::Raw,
+            window: None,
+            margin: Duration::ZERO,
+            min_gap: Duration::ZERO,
+            also: vec![],
+            replayed: None,
+            honoured: None,
+        }
+    }
+
     /// The key of an action as it appears on the wire, but for escaping that its place needs.
     pub fn render(&self, id: ActionId) -> String {
         let key = self.form.render(id);
@@ -173,15 +212,8 @@ mod tests {
 
     #[test]
     fn a_structured_field_string_is_quoted() {
-        let key = Key {
-            mode: KeyMode::Dedupe,
-            place: KeyPlace::Header("idempotency-key".into()),
-            form: KeyForm::Hex,
-            encode: Encode::SfString,
-            window: None,
-            margin: Duration::ZERO,
-            min_gap: Duration::ZERO,
-        };
+        let place = Place::Header("idempotency-key".into());
+        let key = Key { form: KeyForm::Hex, encode: Encode::SfString, ..Key::new(KeyMode::Dedupe, place) };
         assert_eq!(key.render(id(1)), "\"00000000000000000000000000000001\"");
     }
 }

@@ -1,12 +1,16 @@
 //! What a destination promises about one operation. A `Contract` that exists has been checked by the configuration.
 
+mod ask;
 mod key;
 mod matcher;
 
 use std::time::Duration;
 
-pub use key::{Encode, Key, KeyForm, KeyMode, KeyPlace, Window};
+pub use ask::{Absence, Asking, By, Cancel, Compare, Lookup, Question};
+pub use key::{Encode, Key, KeyForm, KeyMode, Place, Reference, Window};
 pub use matcher::{JsonIs, StatusSet, TextIs, When};
+
+use super::action::Step;
 
 /// One rung of the ladder that is climbed while an outcome is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -40,53 +44,91 @@ pub struct Contract {
     pub name: String,
     /// How a repeat is recognised; `None` where nothing is promised.
     pub key: Option<Key>,
+    /// Where our reference is planted for a later lookup; `None` where there is none.
+    pub reference: Option<Reference>,
     /// Where the answer names the effect.
     pub receipt: Receipt,
+    /// An answer that confirms must echo what was sent.
+    pub compare: Vec<Compare>,
+    /// Where an answer says how long to wait; the first that is there. Empty = the header `Retry-After`.
+    pub retry_after: Vec<WaitAt>,
     /// First match wins, before the defaults.
     pub rules: Vec<Rule>,
     /// What to try, in order, while an outcome is unknown.
     pub reconcile: Vec<Rung>,
-    /// When and how often to ask, and what an absence is worth.
-    pub lookup: Option<Asking>,
-    /// The same for a cancel by key.
-    pub cancel: Option<Asking>,
+    /// How to ask whether it took effect.
+    pub lookup: Option<Lookup>,
+    /// How to cancel it by its key.
+    pub cancel: Option<Cancel>,
+    /// What to show a person who must decide. Nothing is decided by it.
+    pub hint: Option<Question>,
 }
 
-/// The timing of a lookup or a cancel.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Asking {
-    /// From the last send to the first asking: the destination's index lag.
-    pub first_after: Duration,
-    /// Between one asking and the next; the last one repeats. Never empty.
-    pub repeat: Vec<Duration>,
-    /// What "not there" proves.
-    pub absence: Absence,
-}
-
-/// What "not there" proves.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Absence {
-    /// Nothing, ever.
-    Never,
-    /// That nothing happened, if asked later than this after the last send ended.
-    After(Duration),
-}
-
-impl Absence {
-    /// The proof's delay, where there is one.
-    pub const fn after(self) -> Option<Duration> {
-        match self {
-            Self::Never => None,
-            Self::After(delay) => Some(delay),
+impl Contract {
+    /// Nothing is promised.
+    pub fn silent(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            key: None,
+            reference: None,
+            receipt: Receipt::default(),
+            compare: vec![],
+            retry_after: vec![],
+            rules: vec![],
+            reconcile: vec![Rung::Review],
+            lookup: None,
+            cancel: None,
+            hint: None,
         }
     }
+
+    /// The timing of a lookup or a cancel; `None` for the other steps, and where the contract has none.
+    pub fn asking(&self, step: Step) -> Option<&Asking> {
+        match step {
+            Step::Lookup => self.lookup.as_ref().map(|lookup| &lookup.asking),
+            Step::Cancel => self.cancel.as_ref().map(|cancel| &cancel.asking),
+            Step::Send | Step::Conclude | Step::Review => None,
+        }
+    }
+}
+
+/// Where an answer says how long to wait.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct WaitAt {
+    /// The place.
+    pub at: Source,
+    /// How it is written there.
+    pub format: WaitFormat,
+}
+
+/// How a wait is written.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WaitFormat {
+    /// Whole seconds or an HTTP date (RFC 9110 section 10.2.3).
+    Rfc9110,
+    /// Whole seconds.
+    Seconds,
+    /// Seconds with a fraction.
+    SecondsFloat,
+    /// Seconds since the Unix epoch.
+    Epoch,
+}
+
+impl WaitFormat {
+    /// Every format, with its name behind the `;`.
+    pub const ALL: [(Self, &'static str); 4] = [
+        (Self::Rfc9110, "rfc9110"),
+        (Self::Seconds, "seconds"),
+        (Self::SecondsFloat, "seconds-float"),
+        (Self::Epoch, "epoch"),
+    ];
 }
 
 /// Where an answer names the effect.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Receipt {
-    /// The destination's reference for the effect, stored as the action's receipt.
-    pub id: Option<Source>,
+    /// The destination's reference for the effect, stored as the action's receipt: the first of these that is there.
+    pub id: Vec<Source>,
     /// The destination's reference for the request, kept in the attempt's detail.
     pub request_id: Option<Source>,
 }

@@ -32,8 +32,7 @@ pub(super) fn step_delay(step: Step, row: &Row, finding: &Finding, terms: &Terms
             let gap = terms.contract.key.as_ref().map_or(Duration::ZERO, |key| key.min_gap);
             delay(row, finding, terms, moment).max(gap)
         }
-        Step::Lookup => asking_delay(terms.contract.lookup.as_ref(), asked_from, finding, terms, moment),
-        Step::Cancel => asking_delay(terms.contract.cancel.as_ref(), asked_from, finding, terms, moment),
+        Step::Lookup | Step::Cancel => asking_delay(terms.contract.asking(step), asked_from, finding, terms, moment),
         Step::Conclude | Step::Review => Duration::ZERO,
     }
 }

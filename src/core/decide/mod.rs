@@ -26,23 +26,14 @@ use super::action::Step;
 use super::contract::{Contract, KeyMode, Rung, Window};
 use super::evidence::{Evidence, Finding};
 use super::ladder::{self, Climb};
+pub use super::moment::Moment;
 use super::next_step::step_of;
 use super::reason::Reason;
-use super::retry::Dice;
 use super::row::{Doubt, Row};
 use super::terms::Terms;
 use super::time::Timestamp;
 use counted::{after, proves_unsent};
 use delay::{delay, step_delay};
-
-/// What `decide` needs from the world.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Moment {
-    /// Database time now, or a little later.
-    pub now: Timestamp,
-    /// For jitter.
-    pub dice: Dice,
-}
 
 /// What becomes of the row.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -104,7 +95,7 @@ pub fn decide(row: &Row, finding: &Finding, terms: &Terms, moment: Moment) -> Tr
     let now = moment.now;
     let spent = |otherwise| ladder::spent(row, terms, now).map_or(otherwise, Verdict::Fail);
     let elapsed = |otherwise| ladder::elapsed(row, terms, now).map_or(otherwise, Verdict::Fail);
-    let climb = |resend| Verdict::Climb(ladder::climb(row, terms, now, resend, finding.then.as_deref()));
+    let climb = |resend| Verdict::Climb(ladder::climb(row, terms, &moment, resend, finding.then.as_deref()));
     let same_pins = row.sent_under.is(terms.pins);
     let hold = |reason| Verdict::Hold(reason);
     let stopped_or = |otherwise| row.stop.map_or(otherwise, |stop| Verdict::Fail(stop.into()));
@@ -131,13 +122,13 @@ pub fn decide(row: &Row, finding: &Finding, terms: &Terms, moment: Moment) -> Tr
         (Evidence::Lapsed, false) => stopped_or(spent(Verdict::Pend)),
 
         (Evidence::Absent | Evidence::Neutralised, true) if !same_pins => hold(Reason::PinsChanged),
-        (Evidence::Absent, true) if ladder::is_settled(row, terms.contract.lookup.as_ref()) => {
+        (Evidence::Absent, true) if ladder::is_settled(row, terms.contract.asking(Step::Lookup)) => {
             stopped_or(spent(Verdict::Pend))
         }
-        (Evidence::Neutralised, true) if ladder::is_settled(row, terms.contract.cancel.as_ref()) => {
+        (Evidence::Neutralised, true) if ladder::is_settled(row, terms.contract.asking(Step::Cancel)) => {
             Verdict::Fail(Reason::Neutralised)
         }
-        (Evidence::Absent | Evidence::Neutralised | Evidence::Inconclusive, true) => ask_again(row, terms, now),
+        (Evidence::Absent | Evidence::Neutralised | Evidence::Inconclusive, true) => ask_again(row, terms, &moment),
         (Evidence::Neutralised, false) => hold(Reason::Neutralised),
         (Evidence::Absent | Evidence::Inconclusive, false) if row.step == Step::Cancel => hold(Reason::Inconclusive),
         (Evidence::Absent | Evidence::Inconclusive, false) => stopped_or(spent(Verdict::Pend)),
@@ -198,18 +189,18 @@ fn replay_speaks(row: &Row, contract: &Contract, now: Timestamp) -> bool {
 
 /// Asks again by the contract's timetable; once the settle time has passed without an answer, a rung behind the
 /// lookup is tried instead, where there is one.
-fn ask_again(row: &Row, terms: &Terms, now: Timestamp) -> Verdict {
-    if ladder::is_overdue(row, terms, now) {
+fn ask_again(row: &Row, terms: &Terms, moment: &Moment) -> Verdict {
+    if ladder::is_overdue(row, terms, moment) {
         return Verdict::Hold(Reason::ReviewAfter);
     }
-    let (rung, asking) = match row.step {
-        Step::Cancel => (Rung::Cancel, terms.contract.cancel.as_ref()),
-        Step::Send | Step::Lookup | Step::Conclude | Step::Review => (Rung::Lookup, terms.contract.lookup.as_ref()),
+    let (rung, step) = match row.step {
+        Step::Cancel => (Rung::Cancel, Step::Cancel),
+        Step::Send | Step::Lookup | Step::Conclude | Step::Review => (Rung::Lookup, Step::Lookup),
     };
     let ladder = &terms.contract.reconcile;
     let behind = ladder.iter().position(|r| *r == rung).map_or(&[][..], |at| &ladder[at + 1..]);
-    if ladder::is_settled(row, asking) {
-        let next = ladder::climb(row, terms, now, true, Some(behind));
+    if ladder::is_settled(row, terms.contract.asking(step)) {
+        let next = ladder::climb(row, terms, moment, true, Some(behind));
         if next.rung != Rung::Review {
             return Verdict::Climb(next);
         }

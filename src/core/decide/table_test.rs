@@ -6,8 +6,9 @@ use uuid::Uuid;
 
 use super::*;
 use crate::core::action::{AttemptId, Stop};
-use crate::core::contract::{Absence, Asking, Effect, Encode, Key, KeyForm, KeyPlace, Receipt};
-use crate::core::retry::Backoff;
+use crate::core::contract::{Absence, Asking, By, Cancel, Effect, Key, Lookup, Place, Question, When};
+use crate::core::request::RequestTemplate;
+use crate::core::retry::{Backoff, Dice};
 use crate::core::row::SentUnder;
 use crate::core::terms::{Pins, Policy};
 
@@ -53,6 +54,14 @@ fn asking(absence: Absence) -> Asking {
     Asking { first_after: secs(5), repeat: vec![secs(30)], absence }
 }
 
+fn question() -> Question {
+    Question { request: RequestTemplate::bare("GET"), body: None }
+}
+
+fn lookup(absence: Absence) -> Lookup {
+    Lookup::new(By::Key, question(), When::default(), asking(absence))
+}
+
 /// Resend, then lookup, then cancel, then a person; everything is possible.
 fn terms() -> Terms {
     Terms {
@@ -60,6 +69,7 @@ fn terms() -> Terms {
             effect: Effect::Keyed,
             timeout: secs(10),
             attempts_max: 5,
+            affordable: None,
             elapsed_max: secs(86_400),
             backoff: Backoff { initial: secs(1), multiplier: 2.0, max: secs(60) },
             retry_after_max: secs(3600),
@@ -67,28 +77,26 @@ fn terms() -> Terms {
             resend_within: secs(3600),
         },
         contract: Contract {
-            name: "test".into(),
             key: Some(Key {
-                mode: KeyMode::Dedupe,
-                place: KeyPlace::Header("idempotency-key".into()),
-                form: KeyForm::Uuid,
-                encode: Encode::Raw,
                 window: Some(Window::For(secs(7200))),
                 margin: secs(600),
-                min_gap: Duration::ZERO,
+                ..Key::new(KeyMode::Dedupe, Place::Header("idempotency-key".into()))
             }),
-            receipt: Receipt::default(),
-            rules: vec![],
             reconcile: vec![Rung::Resend, Rung::Lookup, Rung::Cancel, Rung::Review],
-            lookup: Some(asking(Absence::After(secs(60)))),
-            cancel: Some(asking(Absence::After(secs(60)))),
+            lookup: Some(lookup(Absence::After(secs(60)))),
+            cancel: Some(Cancel {
+                question: question(),
+                done: When::default(),
+                asking: asking(Absence::After(secs(60))),
+            }),
+            ..Contract::silent("test")
         },
         pins: PINS,
     }
 }
 
 fn moment() -> Moment {
-    Moment { now: at(1002), dice: Dice::new(0.5) }
+    Moment { now: at(1002), paused: Duration::ZERO, dice: Dice::new(0.5) }
 }
 
 fn verdict(row: &Row, evidence: Evidence) -> Transition {
@@ -203,7 +211,7 @@ fn r19_an_absence_is_proof_only_after_the_settle_time() {
     assert_eq!(to(&verdict(&asked(at(971)), Evidence::Absent)), To::Pending);
 
     let mut never = terms();
-    never.contract.lookup = Some(asking(Absence::Never));
+    never.contract.lookup = Some(lookup(Absence::Never));
     assert_eq!(to(&verdict_under(&asked(at(1000)), Evidence::Absent, &never)), To::Unknown(Step::Lookup));
 
     let stopped = Row { stop: Some(Stop::Deadline), ..asked(at(1000)) };

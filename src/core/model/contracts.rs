@@ -2,8 +2,9 @@
 
 use super::world::{ABSENCE, ATTEMPTS, ELAPSED, MARGIN, RESEND_WITHIN, REVIEW_AFTER, TIMEOUT, WINDOW, pins, ticks};
 use crate::core::contract::{
-    Absence, Asking, Contract, Effect, Encode, Key, KeyForm, KeyMode, KeyPlace, Receipt, Rung, Window,
+    Absence, Asking, By, Cancel, Contract, Effect, Key, KeyMode, Lookup, Place, Question, Rung, When, Window,
 };
+use crate::core::request::RequestTemplate;
 use crate::core::retry::Backoff;
 use crate::core::terms::{Policy, Terms};
 
@@ -69,18 +70,18 @@ fn memory(kind: Kind) -> Memory {
 
 fn terms(kind: Kind, number: u8) -> Terms {
     use Rung::{Cancel, Lookup, Resend, Review};
-    let asking = |absence| Some(Asking { first_after: ticks(1), repeat: vec![ticks(1)], absence });
     let settled = Absence::After(ticks(ABSENCE));
+    let never = Absence::Never;
     let (reconcile, lookup, cancel) = match kind {
         Kind::NothingPromised => (vec![Review], None, None),
         Kind::Unreconcilable | Kind::KeyLong | Kind::KeyShort | Kind::Natural => (vec![Resend, Review], None, None),
-        Kind::LookupSettled => (vec![Lookup, Review], asking(settled), None),
-        Kind::LookupNever => (vec![Lookup, Review], asking(Absence::Never), None),
-        Kind::KeyAndLookup => (vec![Resend, Lookup, Review], asking(settled), None),
-        Kind::LookupThenResend => (vec![Lookup, Resend, Review], asking(settled), None),
-        Kind::KeyAndCancel => (vec![Resend, Cancel, Review], None, asking(settled)),
-        Kind::CancelFirst => (vec![Cancel, Resend, Review], None, asking(settled)),
-        Kind::LookupAndCancel => (vec![Lookup, Cancel, Review], asking(settled), asking(settled)),
+        Kind::LookupSettled => (vec![Lookup, Review], Some(settled), None),
+        Kind::LookupNever => (vec![Lookup, Review], Some(never), None),
+        Kind::KeyAndLookup => (vec![Resend, Lookup, Review], Some(settled), None),
+        Kind::LookupThenResend => (vec![Lookup, Resend, Review], Some(settled), None),
+        Kind::KeyAndCancel => (vec![Resend, Cancel, Review], None, Some(settled)),
+        Kind::CancelFirst => (vec![Cancel, Resend, Review], None, Some(settled)),
+        Kind::LookupAndCancel => (vec![Lookup, Cancel, Review], Some(settled), Some(settled)),
     };
     let key = match memory(kind) {
         Memory::None => None,
@@ -100,6 +101,7 @@ fn terms(kind: Kind, number: u8) -> Terms {
             },
             timeout: ticks(TIMEOUT),
             attempts_max: ATTEMPTS.into(),
+            affordable: None,
             elapsed_max: ticks(ELAPSED),
             backoff: Backoff { initial: ticks(1), multiplier: 1.0, max: ticks(1) },
             retry_after_max: ticks(1),
@@ -107,22 +109,33 @@ fn terms(kind: Kind, number: u8) -> Terms {
             resend_within: ticks(RESEND_WITHIN),
         },
         contract: Contract {
-            name: format!("{kind:?}"),
             key: key.map(|(mode, window)| Key {
-                mode,
-                place: KeyPlace::Header("idempotency-key".into()),
-                form: KeyForm::Uuid,
-                encode: Encode::Raw,
                 window,
                 margin: ticks(MARGIN),
-                min_gap: ticks(0),
+                ..Key::new(mode, Place::Header("idempotency-key".into()))
             }),
-            receipt: Receipt::default(),
-            rules: vec![],
             reconcile,
-            lookup,
-            cancel,
+            lookup: lookup.map(looking),
+            cancel: cancel.map(cancelling),
+            ..Contract::silent(format!("{kind:?}"))
         },
         pins: pins(number),
     }
+}
+
+fn asking(absence: Absence) -> Asking {
+    Asking { first_after: ticks(1), repeat: vec![ticks(1)], absence }
+}
+
+/// What is asked is the world's business.
+fn question() -> Question {
+    Question { request: RequestTemplate::bare("GET"), body: None }
+}
+
+fn looking(absence: Absence) -> Lookup {
+    Lookup::new(By::Key, question(), When::default(), asking(absence))
+}
+
+fn cancelling(absence: Absence) -> Cancel {
+    Cancel { question: question(), done: When::default(), asking: asking(absence) }
 }

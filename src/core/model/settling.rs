@@ -1,5 +1,7 @@
 //! What becomes of what a worker has learnt: decided, settled, decided again, or told late.
 
+use std::time::Duration;
+
 use super::mirror::{self, Settled};
 use super::steps::{Deed, DeedKind, Steps};
 use super::world::{Doing, Phase, Worker, World, now};
@@ -15,7 +17,7 @@ impl Steps<'_> {
         let mut next = *world;
         let mut worker = *worker;
         let terms = self.setting.promise.terms(worker.pins);
-        let moment = Moment { now: now(), dice: Dice::new(0.0) };
+        let moment = Moment { now: now(), paused: Duration::ZERO, dice: Dice::new(0.0) };
         let mut first = untouched;
         let what = loop {
             let row = next.core_row(&worker);

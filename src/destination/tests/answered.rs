@@ -14,7 +14,7 @@ const SHORT: Duration = Duration::from_millis(400);
 
 fn with_receipt() -> Operation {
     let mut operation = operation();
-    operation.terms.contract.receipt.id = Some(Source::Json("/id".into()));
+    operation.terms.contract.receipt.id = vec![Source::Json("/id".into())];
     operation
 }
 

@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use outboxd::core::action::Step;
 use outboxd::core::contract::{
-    Absence, Asking, Contract, Effect, Encode, Key, KeyForm, KeyMode, KeyPlace, Receipt, Rung, Window,
+    Absence, Asking, By, Contract, Effect, Key, KeyMode, Lookup, Place, Question, Rung, When, Window,
 };
 use outboxd::core::decide::{Moment, decide};
 use outboxd::core::evidence::{Evidence, Finding};
 use outboxd::core::late::Testimony;
 use outboxd::core::reason::Reason;
+use outboxd::core::request::RequestTemplate;
 use outboxd::core::retry::{Backoff, Dice};
 use outboxd::core::terms::{Pins, Policy, Terms};
 use outboxd::ledger::{Claimed, History, LateTestimony, Ledger, Settlement, Standing, Want};
@@ -66,6 +67,7 @@ pub fn terms() -> Terms {
             effect: Effect::Keyed,
             timeout: 10 * second,
             attempts_max: 5,
+            affordable: None,
             elapsed_max: 86_400 * second,
             backoff: Backoff { initial: second, multiplier: 2.0, max: 60 * second },
             retry_after_max: 3600 * second,
@@ -73,25 +75,19 @@ pub fn terms() -> Terms {
             resend_within: 3600 * second,
         },
         contract: Contract {
-            name: "test".into(),
             key: Some(Key {
-                mode: KeyMode::Dedupe,
-                place: KeyPlace::Header("idempotency-key".into()),
-                form: KeyForm::Uuid,
-                encode: Encode::Raw,
                 window: Some(Window::For(86_400 * second)),
                 margin: 3600 * second,
-                min_gap: Duration::ZERO,
+                ..Key::new(KeyMode::Dedupe, Place::Header("idempotency-key".into()))
             }),
-            receipt: Receipt::default(),
-            rules: vec![],
             reconcile: vec![Rung::Resend, Rung::Lookup, Rung::Review],
-            lookup: Some(Asking {
-                first_after: 5 * second,
-                repeat: vec![30 * second],
-                absence: Absence::After(60 * second),
-            }),
-            cancel: None,
+            lookup: Some(Lookup::new(
+                By::Key,
+                Question { request: RequestTemplate::bare("GET"), body: None },
+                When::default(),
+                Asking { first_after: 5 * second, repeat: vec![30 * second], absence: Absence::After(60 * second) },
+            )),
+            ..Contract::silent("test")
         },
         pins: PINS,
     }
@@ -117,7 +113,7 @@ pub fn history(evidence: Evidence) -> History {
 
 /// What the core decides about a claim that learnt this.
 pub fn settlement(claimed: &Claimed, finding: &Finding) -> Settlement {
-    let moment = Moment { now: claimed.database_now(), dice: Dice::new(0.5) };
+    let moment = Moment { now: claimed.database_now(), paused: Duration::ZERO, dice: Dice::new(0.5) };
     Settlement {
         action: claimed.intent.id,
         fence: claimed.fence,
