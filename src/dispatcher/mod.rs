@@ -90,18 +90,21 @@ impl Dispatcher {
         let names: Vec<&String> = catalogue.targets.keys().collect();
         let destinations: Vec<Arc<Destination>> =
             catalogue.targets.values().map(|target| Arc::new(Destination::new(target.clone()))).collect();
+        let pauses = Arc::new(Pauses::new(destinations.len()));
         let mut routes = Vec::new();
         let mut limits = Vec::new();
         for (operation, operation_max) in catalogue.operations {
             let Ok(destination_index) = names.binary_search(&&operation.target) else { continue };
-            limits.push(Limit { destination: destination_index, operation_max });
-            let destination = Arc::clone(&destinations[destination_index]);
-            routes.push(Arc::new(Route { operation, index: routes.len(), destination, destination_index }));
+            let contract = &operation.terms.contract;
+            let asks = contract.lookup.is_some() || contract.cancel.is_some();
+            limits.push(Limit { destination: destination_index, operation_max, asks });
+            let (destination, pauses) = (Arc::clone(&destinations[destination_index]), Arc::clone(&pauses));
+            routes.push(Arc::new(Route { operation, index: routes.len(), destination, destination_index, pauses }));
         }
-        let destination_max = catalogue.targets.values().map(|target| target.max_in_flight).collect();
+        let destination_max: Vec<u32> = catalogue.targets.values().map(|target| target.max_in_flight).collect();
         Self {
-            slots: Slots::new(settings.max_in_flight, destination_max, limits),
-            pauses: Arc::new(Pauses::new(destinations.len())),
+            slots: Slots::new(settings.max_in_flight, &destination_max, &limits),
+            pauses,
             tally: Arc::new(Tally::default()),
             destinations: destinations.len(),
             settings,
@@ -132,7 +135,7 @@ impl Dispatcher {
         let slots = Arc::clone(&self.slots);
         let drain_timeout = self.settings.drain_timeout;
         let claimer = Claimer {
-            walk: Walk::new(self.routes.len()),
+            walk: Walk::new(self.slots.streams().len()),
             sleeper: Sleeper::new(self.settings.bell.clone()),
             settings: self.settings,
             ledger: self.ledger,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::pauses::Pauses;
 use crate::core::target::Operation;
 use crate::destination::Destination;
 
@@ -15,4 +16,6 @@ pub struct Route {
     pub destination: Arc<Destination>,
     /// Index among the destinations.
     pub destination_index: usize,
+    /// Which destinations are paused.
+    pub pauses: Arc<Pauses>,
 }
