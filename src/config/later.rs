@@ -1,8 +1,6 @@
 //! What this version refuses although the design has it. A later version deletes the lines it makes true; keys that
 //! are not supported yet stand in the reference as [`super::reference::Need::Later`].
 
-use crate::core::contract::Rung;
-
 /// Of a key or a name that is known but not supported.
 pub(super) const NOT_YET: &str = "is not supported by this version";
 
@@ -17,11 +15,3 @@ pub(super) const DATABASE_TLS: Option<&str> = Some(
     "TLS to PostgreSQL is not supported yet by this version; write `sslmode=disable` or `sslmode=prefer`, without \
      `sslrootcert`",
 );
-
-/// Whether a rung can be climbed.
-pub(super) const fn rung(rung: Rung) -> bool {
-    match rung {
-        Rung::Resend | Rung::Review => true,
-        Rung::Lookup | Rung::Cancel => false,
-    }
-}
