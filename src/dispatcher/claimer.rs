@@ -13,7 +13,6 @@ use super::route::Route;
 use super::slots::{Slot, Slots, Stream};
 use super::walk::{Found, Walk};
 use super::{Settings, Stop};
-use crate::core::action::Step;
 use crate::core::contract::Effect;
 use crate::core::evidence::Evidence;
 use crate::core::next_step::{Plan, next_step};
@@ -115,8 +114,7 @@ impl Claimer {
         let mut got = vec![0; shares.len()];
         let mut first: BTreeMap<(usize, Writes), Vec<(Claimed, Slot)>> = BTreeMap::new();
         for claimed in claims.claimed {
-            let asks = matches!(claimed.row.step, Step::Lookup | Step::Cancel);
-            let Some((at, stream)) = self.stream(&claimed.intent.operation, asks) else { continue };
+            let Some((at, stream)) = self.stream(&claimed.intent.operation, claimed.asked) else { continue };
             got[at] += 1;
             let slot = self.slots.take(stream);
             let route = &self.routes[stream.operation];

@@ -99,7 +99,7 @@ impl Dispatcher {
             let asks = contract.lookup.is_some() || contract.cancel.is_some();
             limits.push(Limit { destination: destination_index, operation_max, asks });
             let (destination, pauses) = (Arc::clone(&destinations[destination_index]), Arc::clone(&pauses));
-            routes.push(Arc::new(Route { operation, index: routes.len(), destination, destination_index, pauses }));
+            routes.push(Arc::new(Route { operation, destination, destination_index, pauses }));
         }
         let destination_max: Vec<u32> = catalogue.targets.values().map(|target| target.max_in_flight).collect();
         Self {

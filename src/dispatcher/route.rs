@@ -10,8 +10,6 @@ use crate::destination::Destination;
 pub struct Route {
     /// What is sent, and under which terms.
     pub operation: Operation,
-    /// Index among the operations.
-    pub index: usize,
     /// The client.
     pub destination: Arc<Destination>,
     /// Index among the destinations.
