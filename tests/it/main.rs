@@ -29,6 +29,7 @@ mod enqueue;
 mod enqueue_refused;
 mod guards;
 mod late;
+mod mark_cancel;
 mod migrate;
 mod plans;
 mod roles;
