@@ -31,6 +31,7 @@ mod enqueue;
 mod enqueue_refused;
 mod guards;
 mod late;
+mod mark_cancel;
 mod migrate;
 mod plans;
 mod roles;
