@@ -1,8 +1,6 @@
 //! What this version refuses although the design has it. A later version deletes the lines it makes true; keys that
 //! are not supported yet stand in the reference as [`super::reference::Need::Later`].
 
-use crate::core::contract::Rung;
-
 /// Of a key or a name that is known but not supported.
 pub(super) const NOT_YET: &str = "is not supported by this version";
 
@@ -11,17 +9,3 @@ pub(super) const HTTPS: Option<&str> = Some("https is not supported yet by this 
 
 /// What to say of a placeholder in the host of a base URL.
 pub(super) const HOST_FROM_DATA: &str = "a placeholder in the host is not supported by this version";
-
-/// What to say of a connection string that asks for TLS to PostgreSQL.
-pub(super) const DATABASE_TLS: Option<&str> = Some(
-    "TLS to PostgreSQL is not supported yet by this version; write `sslmode=disable` or `sslmode=prefer`, without \
-     `sslrootcert`",
-);
-
-/// Whether a rung can be climbed.
-pub(super) const fn rung(rung: Rung) -> bool {
-    match rung {
-        Rung::Resend | Rung::Review => true,
-        Rung::Lookup | Rung::Cancel => false,
-    }
-}
