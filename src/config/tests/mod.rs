@@ -8,6 +8,7 @@ use super::*;
 
 mod checks;
 mod contracts;
+mod presets;
 mod secrets;
 mod unknown;
 mod values;
