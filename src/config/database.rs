@@ -3,12 +3,12 @@
 use std::fmt;
 use std::str::FromStr as _;
 
-use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::config::Host;
 
-use super::later;
 use super::problem::Reported;
 use super::secret::Sources;
 use super::table::Table;
+use crate::core::dsn;
 use crate::core::target::Secret;
 
 /// Where the ledger is. Both strings have been parsed once and can be parsed again.
@@ -54,7 +54,8 @@ pub struct Place(String);
 
 impl Place {
     fn of(url: &Secret) -> Self {
-        let Ok(config) = tokio_postgres::Config::from_str(url.expose()) else { return Self(String::new()) };
+        let config = dsn::cut(url.expose()).ok().and_then(|dsn| tokio_postgres::Config::from_str(&dsn.rest).ok());
+        let Some(config) = config else { return Self(String::new()) };
         let ports = config.get_ports();
         let host = |(at, host): (usize, &Host)| {
             let port = ports.get(at).or(ports.first()).copied().unwrap_or(5432);
@@ -84,14 +85,12 @@ impl fmt::Display for Place {
 fn check(url: &Secret) -> Result<(), String> {
     let text = url.expose();
     let rest = text.strip_prefix("postgres://").or_else(|| text.strip_prefix("postgresql://"));
-    if let Some(tls) = later::DATABASE_TLS.filter(|_| names_tls(text, rest.is_some())) {
-        return Err(tls.to_owned());
-    }
+    let cut = dsn::cut(text).map_err(|error| error.to_string())?;
     // The client takes the first `@` for the end of the password; what follows a second one would pass for a host.
     if rest.is_some_and(|rest| rest.split('?').next().unwrap_or_default().matches('@').count() > 1) {
         return Err("has more than one `@`; in user, password and database name write it as `%40`".to_owned());
     }
-    let config = tokio_postgres::Config::from_str(text).map_err(|_| match rest {
+    let config = tokio_postgres::Config::from_str(&cut.rest).map_err(|_| match rest {
         Some(_) => "is not a URL that PostgreSQL understands; write postgres://user:password@host:5432/database, with \
                     `:`, `/`, `@`, `?`, `#` and `%` in user and password percent-encoded"
             .to_owned(),
@@ -113,22 +112,5 @@ fn check(url: &Secret) -> Result<(), String> {
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
         return Err("names no host".to_owned());
     }
-    match (config.get_ssl_mode(), later::DATABASE_TLS) {
-        (SslMode::Require, Some(tls)) => Err(tls.to_owned()),
-        _ => Ok(()),
-    }
-}
-
-/// Whether it asks for TLS in words that the client may not know.
-fn names_tls(text: &str, is_url: bool) -> bool {
-    let asks = |pair: &str| match pair.split_once('=') {
-        Some(("sslmode", mode)) => matches!(mode.trim_matches('\''), "allow" | "require" | "verify-ca" | "verify-full"),
-        Some(("sslrootcert" | "sslcert" | "sslkey", _)) => true,
-        Some(("sslnegotiation", mode)) => mode == "direct",
-        Some(_) | None => false,
-    };
-    match is_url {
-        true => text.split_once('?').is_some_and(|(_, query)| query.split('&').any(asks)),
-        false => text.split_whitespace().any(asks),
-    }
+    Ok(())
 }

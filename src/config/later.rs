@@ -9,9 +9,3 @@ pub(super) const HTTPS: Option<&str> = Some("https is not supported yet by this 
 
 /// What to say of a placeholder in the host of a base URL.
 pub(super) const HOST_FROM_DATA: &str = "a placeholder in the host is not supported by this version";
-
-/// What to say of a connection string that asks for TLS to PostgreSQL.
-pub(super) const DATABASE_TLS: Option<&str> = Some(
-    "TLS to PostgreSQL is not supported yet by this version; write `sslmode=disable` or `sslmode=prefer`, without \
-     `sslrootcert`",
-);

@@ -7,6 +7,7 @@
 pub mod action;
 pub mod contract;
 pub mod decide;
+pub mod dsn;
 pub mod evidence;
 pub mod ladder;
 pub mod late;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
 use tokio::sync::Notify;
-use tokio_postgres::{AsyncMessage, Client, NoTls};
+use tokio_postgres::{AsyncMessage, Client};
 
 use super::LedgerError;
 use super::session::session_config;
@@ -39,7 +39,8 @@ pub struct Bell {
 impl Bell {
     /// Opens the session and listens.
     pub async fn connect(url: &Secret) -> Result<Self, LedgerError> {
-        let (client, mut connection) = session_config(url)?.connect(NoTls).await?;
+        let (config, tls) = session_config(url)?;
+        let (client, mut connection) = config.connect(tls).await?;
         let (rung, gone) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
         let (rings, is_gone) = (Arc::clone(&rung), Arc::clone(&gone));
         let own = Arc::new(AtomicI32::new(0));

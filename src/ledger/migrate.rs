@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use refinery::{Migration, Runner, Target};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use super::LedgerError;
 use super::session::session_config;
@@ -47,7 +47,8 @@ pub fn schema_sql() -> String {
 
 /// Brings the schema up to date. Safe to run many times and many at once.
 pub async fn migrate(url: &Secret) -> Result<Migrated, LedgerError> {
-    let (mut client, connection) = session_config(url)?.connect(NoTls).await?;
+    let (config, tls) = session_config(url)?;
+    let (mut client, connection) = config.connect(tls).await?;
     // Ends when the client is dropped.
     let session = tokio::spawn(connection);
     client.query("select pg_advisory_lock($1)", &[&MIGRATION_LOCK]).await?;

@@ -11,6 +11,7 @@ mod migrate;
 mod session;
 mod settle;
 mod stats;
+mod tls;
 mod values;
 
 use deadpool_postgres::Pool;

@@ -3,10 +3,13 @@
 use std::str::FromStr;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod};
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::Config;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::error::READ_ONLY;
-use super::{Ledger, LedgerError};
+use super::{Ledger, LedgerError, tls};
+use crate::core::dsn;
 use crate::core::target::Secret;
 
 /// Set in every session that works on the ledger.
@@ -26,8 +29,8 @@ const SETTINGS: &str = "
 
 /// A pool of sessions. Opens none yet.
 pub fn connect(url: &Secret, pool_size: u32, worker: impl Into<String>) -> Result<Ledger, LedgerError> {
-    let manager =
-        Manager::from_config(session_config(url)?, NoTls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
+    let (config, tls) = session_config(url)?;
+    let manager = Manager::from_config(config, tls, ManagerConfig { recycling_method: RecyclingMethod::Fast });
     let pool = Pool::builder(manager)
         .max_size(usize::try_from(pool_size).unwrap_or(usize::MAX))
         .post_create(Hook::async_fn(|client, _| {
@@ -53,10 +56,17 @@ impl Ledger {
     }
 }
 
-/// The URL as a configuration, with our name in `pg_stat_activity` and bounds on dead peers.
-pub(super) fn session_config(url: &Secret) -> Result<Config, LedgerError> {
-    let mut config = Config::from_str(url.expose())
-        .map_err(|_| LedgerError::Unreachable("the database URL cannot be read".to_owned()))?;
+/// The URL as a configuration, with our name in `pg_stat_activity` and bounds on dead peers; and what opens its
+/// sessions.
+pub(super) fn session_config(url: &Secret) -> Result<(Config, MakeRustlsConnect), LedgerError> {
+    let unreadable = || LedgerError::Unreachable("the database URL cannot be read".to_owned());
+    let dsn = dsn::cut(url.expose()).map_err(|_| unreadable())?;
+    let tls = tls::connector(&dsn.tls)?;
+    let mut config = Config::from_str(&dsn.rest).map_err(|_| unreadable())?;
+    // As in libpq: a socket of this machine is never encrypted.
+    if config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_))) && config.get_hostaddrs().is_empty() {
+        config.ssl_mode(SslMode::Disable);
+    }
     if config.get_application_name().is_none() {
         config.application_name("outboxd");
     }
@@ -68,5 +78,5 @@ pub(super) fn session_config(url: &Secret) -> Result<Config, LedgerError> {
     config.keepalives_idle(std::time::Duration::from_secs(15));
     config.keepalives_interval(std::time::Duration::from_secs(5));
     config.keepalives_retries(3);
-    Ok(config)
+    Ok((config, tls))
 }

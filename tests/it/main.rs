@@ -23,6 +23,7 @@ mod daemon_retry;
 mod daemon_stops;
 mod daemon_trouble;
 mod daemon_waking;
+mod database_tls;
 mod demo;
 mod enqueue;
 mod enqueue_refused;

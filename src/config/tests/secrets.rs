@@ -92,17 +92,22 @@ fn b79_host_database_and_user_are_shown_and_the_password_is_not() {
 }
 
 #[test]
-fn tls_is_refused_honestly() {
-    for url in ["postgres://u@h/d?sslmode=require", "postgres://u@h/d?sslmode=verify-full", "host=h sslmode=verify-ca"]
-    {
-        let text = format!("[database]\nurl = \"{url}\"\n");
-        assert_eq!(
-            refused(&text),
-            ["outboxd.toml:2: `url` in [database] TLS to PostgreSQL is not supported yet by this version; write \
-              `sslmode=disable` or `sslmode=prefer`, without `sslrootcert`"]
-        );
+fn sslmode_is_what_libpq_knows() {
+    for (url, complaint) in [
+        ("postgres://u@h/d?sslmode=sideways", "has an `sslmode` that is none of"),
+        ("host=h sslmode=allow", "has `sslmode=allow`, which is not supported"),
+        ("postgres://u@h/d?sslcert=c.pem", "has one of `sslcert` and `sslkey`"),
+    ] {
+        let told = refused(&format!("[database]\nurl = \"{url}\"\n"));
+        assert!(told[0].starts_with(&format!("outboxd.toml:2: `url` in [database] {complaint}")), "{told:?}");
     }
-    accepted("[database]\nurl = \"postgres://u@h/d?sslmode=prefer\"\n");
+    for mode in ["disable", "prefer", "require", "verify-ca", "verify-full"] {
+        accepted(&format!("[database]\nurl = \"postgres://u@h/d?sslmode={mode}&sslrootcert=ca.pem\"\n"));
+    }
+}
+
+#[test]
+fn https_is_refused_honestly() {
     assert_eq!(
         refused(&file("", "", "").replace("http://d", "https://d")),
         ["outboxd.toml:4: `base_url` in [destination.d] is refused: https is not supported yet by this version; only \
