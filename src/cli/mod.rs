@@ -3,10 +3,15 @@
 mod bench;
 mod check;
 mod demo;
+mod list;
 mod migrate;
+mod print;
+mod review;
 mod run;
 mod schema;
 mod set_up;
+mod show;
+mod status;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,17 +68,28 @@ enum Command {
     Migrate(ConfigFile),
     /// Print the schema as SQL, for a migration tool of your own
     Schema,
+    /// How it stands: what is due, in flight and unknown, by operation and destination
+    Status(status::Options),
+    /// List actions, the youngest first
+    List(list::Options),
+    /// List what only a person can decide, the longest unknown first
+    Review(review::Options),
+    /// Tell the whole story of one action: what is known, what happened, what may be decided
+    Show(show::Options),
     /// See it work: a private database, a Release Desk, a destination that misbehaves, the real dispatcher (about 20 s)
     Demo(demo::Options),
     /// Measure it on this machine
     Bench(bench::Options),
 }
 
+/// Where the configuration is looked for.
+const DEFAULT_CONFIG: &str = "outboxd.toml";
+
 /// Where the configuration is.
 #[derive(Args, Clone)]
 struct ConfigFile {
     /// The configuration file
-    #[arg(long, value_name = "FILE", default_value = "outboxd.toml")]
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_CONFIG)]
     config: PathBuf,
 }
 
@@ -93,6 +109,10 @@ pub fn main() -> ExitCode {
             Command::Check(file) => check::run(&file.config).await,
             Command::Migrate(file) => migrate::run(&file.config).await,
             Command::Schema => schema::run(),
+            Command::Status(options) => status::run(options).await,
+            Command::List(options) => list::run(options).await,
+            Command::Review(options) => review::run(options).await,
+            Command::Show(options) => show::run(options).await,
             Command::Demo(options) => demo::run(options).await,
             Command::Bench(options) => bench::run(options).await,
         }

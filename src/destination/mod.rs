@@ -37,6 +37,8 @@ use hyper::{Request, Response};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+pub use clean::one_line;
+
 use answer::{Answer, read_body};
 use build::Stem;
 use connector::Connector;
