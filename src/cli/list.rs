@@ -98,7 +98,7 @@ impl Narrow {
     /// What to type for what comes behind, where there is more.
     pub fn more(&self, command: &str, page: &Page) -> Option<String> {
         let last = page.actions.last().filter(|_| page.more)?;
-        let mut line = format!("the first {} are shown; more: outboxd {command}", page.actions.len());
+        let mut line = format!("{} shown; more: outboxd {command}", page.actions.len());
         let mut flag = |name: &str, value: Option<String>| {
             if let Some(value) = value {
                 line.push_str(&format!(" --{name} {}", shell(&value)));

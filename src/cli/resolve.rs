@@ -14,13 +14,13 @@ pub struct Options {
     #[arg(long, group = "decision")]
     happened: bool,
     /// The destination's own reference for the effect
-    #[arg(long, value_name = "RECEIPT", requires = "happened")]
+    #[arg(long, value_name = "RECEIPT", requires = "happened", conflicts_with_all = ["did_not_happen", "send_again"])]
     receipt: Option<String>,
     /// It did not: you made sure that it is not there. Refused while a request may still arrive
     #[arg(long, group = "decision")]
     did_not_happen: bool,
     /// Send it anew instead of giving it up
-    #[arg(long, requires = "did_not_happen")]
+    #[arg(long, requires = "did_not_happen", conflicts_with_all = ["happened", "send_again"])]
     retry: bool,
     /// Send it again, whatever happened: under the same key, and it may happen twice
     #[arg(long, group = "decision")]

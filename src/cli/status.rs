@@ -55,11 +55,11 @@ fn operations(overview: &Overview, config: &Config) -> Vec<Counts> {
 }
 
 fn page(overview: &Overview, config: &Config, given: &str, paint: Paint) -> String {
-    let per_second = overview.delivered as f64 / 60.0;
-    let rate = match overview.delivered {
+    let delivered = u64::try_from(overview.delivered).unwrap_or(0);
+    let rate = match delivered {
         0 => "nothing delivered in the last minute".to_owned(),
-        _ if per_second < 10.0 => format!("{per_second:.1}/s delivered in the last minute"),
-        _ => format!("{}/s delivered in the last minute", grouped(per_second as u64)),
+        1..600 => format!("{delivered} delivered in the last minute"),
+        _ => format!("{}/s delivered in the last minute", grouped(delivered / 60)),
     };
     let daemons = match overview.workers {
         0 => "no daemon holds a lease".to_owned(),
