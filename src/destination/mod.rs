@@ -31,8 +31,9 @@ use hyper::header::HeaderMap;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+pub use clean::one_line;
+
 use build::{Sent, Stem, carries};
-use clean::one_line;
 use connector::Connector;
 use departure::Outgoing;
 use exchange::Heard;

@@ -1,5 +1,6 @@
 //! What the tests stand on.
 
+pub mod cli;
 pub mod database;
 pub mod gate;
 pub mod ledger;
