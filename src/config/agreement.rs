@@ -4,30 +4,49 @@ use super::contract::Promise;
 use super::problem::Reported;
 use super::show;
 use super::table::{Table, quoted};
-use crate::core::contract::{Effect, Key, Place, Rung, Window};
+use crate::core::contract::{Contract, Effect, Key, Place, Rung, Window};
 use crate::core::request::RequestTemplate;
 use crate::core::target::{Auth, Target};
 use crate::core::terms::Policy;
 
+/// What has to agree.
+pub(super) struct Parts<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) promise: &'a Promise,
+    pub(super) request: &'a RequestTemplate,
+    pub(super) target: &'a Target,
+    pub(super) allow_unverified: bool,
+}
+
 /// Reports every contradiction.
-pub(super) fn check(
-    name: &str,
-    table: &Table<'_>,
-    policy: &Policy,
-    promise: &Promise,
-    request: &RequestTemplate,
-    target: &Target,
-) -> Result<(), Reported> {
-    let key = promise.contract.key.as_ref();
+pub(super) fn check(name: &str, table: &Table<'_>, parts: &Parts<'_>) -> Result<(), Reported> {
+    let Parts { policy, promise, request, target, allow_unverified } = parts;
+    let contract = &promise.contract;
+    let key = contract.key.as_ref();
     let mut refused = None;
     let mut refuse = |at: &str, message: String| {
         refused = Some(table.report(table.at(at), format!("operation {name:?}: {message}")));
     };
-    if policy.effect == Effect::Keyed && key.is_none() {
-        let contract = &promise.contract.name;
-        refuse("effect", format!("effect \"keyed\" needs a key, and contract {contract:?} has none"));
+    let unverified = promise.unverified();
+    if !unverified.is_empty() && !allow_unverified {
+        refuse(
+            "contract",
+            format!(
+                "contract {:?} rests on what nobody has verified: {}; read it up, or accept it with `allow_unverified = \
+                 true`",
+                contract.name,
+                unverified.join(", ")
+            ),
+        );
     }
-    if resends(promise)
+    if policy.effect == Effect::Keyed && key.is_none() && !(contract.reference.is_some() && contract.lookup.is_some()) {
+        let contract = &contract.name;
+        refuse(
+            "effect",
+            format!("effect \"keyed\" needs a key, or a `ref` with a lookup, and contract {contract:?} has neither"),
+        );
+    }
+    if reaches(contract, Rung::Resend)
         && let Some(message) = resend_is_possible(policy, promise)
     {
         refuse("contract", message);
@@ -35,25 +54,26 @@ pub(super) fn check(
     if let Some(message) = key.and_then(|key| window_is_long_enough(policy, key)) {
         refuse("contract", message);
     }
-    if let Some(message) = key.and_then(|key| place_is_there(key, promise.needs_place, request)) {
-        refuse("request", message);
+    for message in in_time(policy, contract) {
+        refuse("review_after", message);
+    }
+    for (what, place) in places(promise) {
+        if let Some(message) = place_is_there(what, place, request, target) {
+            refuse("request", message);
+        }
     }
     if let Auth::Header { name, .. } = &target.auth
-        && (request.headers.iter().any(|(header, _)| header == name) || key.is_some_and(|key| is_header(key, name)))
+        && request.headers.iter().any(|(header, _)| header == name)
     {
         refuse("request", format!("header `{name}` is set twice: the destination's `auth` has it too"));
     }
     refused.map_or(Ok(()), Err)
 }
 
-fn is_header(key: &Key, name: &str) -> bool {
-    key.place == Place::Header(name.to_owned())
-}
-
-/// Whether any ladder of the contract has a resend.
-fn resends(promise: &Promise) -> bool {
-    let ladders = promise.contract.rules.iter().filter_map(|rule| rule.then.as_ref());
-    ladders.chain([&promise.contract.reconcile]).any(|ladder| ladder.contains(&Rung::Resend))
+/// Whether any ladder of the contract has that rung.
+pub(super) fn reaches(contract: &Contract, rung: Rung) -> bool {
+    let ladders = contract.rules.iter().filter_map(|rule| rule.then.as_ref());
+    ladders.chain([&contract.reconcile]).any(|ladder| ladder.contains(&rung))
 }
 
 fn resend_is_possible(policy: &Policy, promise: &Promise) -> Option<String> {
@@ -102,16 +122,58 @@ fn window_is_long_enough(policy: &Policy, key: &Key) -> Option<String> {
     })
 }
 
-fn place_is_there(key: &Key, needs_place: bool, request: &RequestTemplate) -> Option<String> {
-    match &key.place {
-        Place::Path(name) if needs_place && !request.path_takes(&key.place) => {
-            Some(format!("the contract puts the key into the path; write `{{{name}}}` into `path`"))
+/// Whoever asks must do so before a person is asked, and get an answer that can still prove something.
+fn in_time(policy: &Policy, contract: &Contract) -> Vec<String> {
+    let lookup = contract.lookup.as_ref().map(|lookup| ("lookup", Rung::Lookup, &lookup.asking));
+    let cancel = contract.cancel.as_ref().map(|cancel| ("cancel", Rung::Cancel, &cancel.asking));
+    let mut messages = Vec::new();
+    for (what, _, asking) in [lookup, cancel].into_iter().flatten().filter(|(_, rung, _)| reaches(contract, *rung)) {
+        let review_after = policy.review_after;
+        if asking.first_after >= review_after {
+            let first_after = show(asking.first_after);
+            messages.push(format!(
+                "`review_after` ({}) must be longer than `first_after` of the contract's {what} ({first_after}), or the \
+                 destination is never asked",
+                show(review_after)
+            ));
+        } else if let Some(absence) = asking.absence.after().filter(|absence| *absence >= review_after) {
+            messages.push(format!(
+                "`review_after` ({}) must be longer than the time after which the contract's {what} is believed ({}), \
+                 or it never is",
+                show(review_after),
+                show(absence)
+            ));
+        }
+    }
+    messages
+}
+
+/// What is put into a request, and where.
+fn places(promise: &Promise) -> Vec<(&'static str, &Place)> {
+    let contract = &promise.contract;
+    let key = contract.key.iter();
+    let key_place = key.clone().filter(|_| promise.needs_place).map(|key| ("the key", &key.place));
+    let reference = contract.reference.iter().map(|reference| ("our reference", &reference.place));
+    let also = key.flat_map(|key| &key.also).map(|(place, _)| ("a value", place));
+    key_place.chain(reference).chain(also).collect()
+}
+
+fn place_is_there(what: &str, place: &Place, request: &RequestTemplate, target: &Target) -> Option<String> {
+    match place {
+        Place::Path(name) if !request.path_takes(place) => {
+            Some(format!("the contract puts {what} into the path; write `{{{name}}}` into `path`"))
+        }
+        Place::Header(name) if matches!(&target.auth, Auth::Header { name: auth, .. } if auth == name) => {
+            Some(format!("header `{name}` is set twice: the destination's `auth` has it too"))
+        }
+        Place::Header(name) if name == "authorization" && target.auth != Auth::None => {
+            Some(format!("header `{name}` is set twice: the destination's `auth` has it too"))
         }
         Place::Header(name) if request.headers.iter().any(|(header, _)| header == name) => {
-            Some(format!("`headers` must not set `{name}`: the contract puts the key there"))
+            Some(format!("`headers` must not set `{name}`: the contract puts {what} there"))
         }
         Place::Query(name) if request.query.iter().any(|(parameter, _)| parameter == name) => {
-            Some(format!("`query` must not set `{name}`: the contract puts the key there"))
+            Some(format!("`query` must not set `{name}`: the contract puts {what} there"))
         }
         Place::Path(_) | Place::Header(_) | Place::Query(_) | Place::Json(_) | Place::Form(_) => None,
     }

@@ -1,13 +1,17 @@
 //! `[contract.NAME]`: what a destination promises about one operation.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use super::key::{self, Keyed};
+use super::key::{self, Keyed, Notes};
 use super::nearest::did_you_mean;
+use super::place::{compare, place_if, source, source_if};
 use super::problem::Reported;
-use super::rule;
 use super::table::Table;
-use crate::core::contract::{Contract, Receipt, Source};
+use super::trust::{self, Mark, Trust};
+use super::{ask, consistent, rule};
+use crate::core::action::ActionId;
+use crate::core::contract::{Contract, Receipt, Reference, WaitAt, WaitFormat};
 
 /// A contract as it is shown to people: the promise, and where it is written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -18,10 +22,20 @@ pub struct Promise {
     pub title: Option<String>,
     /// Where it is written.
     pub sources: Vec<Written>,
+    /// How sure single values are, where that differs from the sources.
+    pub marks: Vec<Mark>,
     /// Part of this program, not of the configuration's file.
     pub built_in: bool,
     /// The path of an operation's request must have the key's placeholder.
     pub(super) needs_place: bool,
+    /// How late a repeat may leave that no memory of the key guards, where the operation does not say it.
+    pub(super) resend_within: Option<Duration>,
+    /// What is written about the key for people.
+    pub(super) key_notes: Notes,
+    /// The longest reference it takes, in bytes.
+    pub(super) ref_max_bytes: Option<u32>,
+    /// The note of each rule.
+    pub(super) rule_notes: Vec<Option<String>>,
 }
 
 /// Where a promise is written.
@@ -29,14 +43,22 @@ pub struct Promise {
 pub struct Written {
     /// The page.
     pub url: String,
-    /// `official`, `source`, `relayed` or `memory`.
-    pub trust: &'static str,
+    /// How sure what was read there is.
+    pub trust: Trust,
     /// The day it was read.
     pub seen: Option<String>,
 }
 
-const TRUST: [(&str, &str); 4] =
-    [("official", "official"), ("source", "source"), ("relayed", "relayed"), ("memory", "memory")];
+impl Promise {
+    /// The values that decide an outcome and that nobody has verified, as in `key.window`. Nothing may rest on them
+    /// unless the operation's owner says so.
+    pub fn unverified(&self) -> Vec<String> {
+        if !self.sources.is_empty() && self.sources.iter().all(|source| source.trust == Trust::Memory) {
+            return vec!["everything in it".to_owned()];
+        }
+        self.marks.iter().filter(|mark| mark.is_unverified()).map(Mark::path).collect()
+    }
+}
 
 /// Reads all contracts of the file and all built-in ones. `None` = it exists, and what is wrong with it is reported.
 pub(super) fn parse_all(
@@ -90,47 +112,96 @@ fn extended<'a>(
 
 fn parse(name: &str, table: &Table<'_>, built_in: bool) -> Result<Promise, Reported> {
     let (schema, transport) = (table.integer("schema"), table.choice("transport", &[((), "http")]));
-    let (title, sources) = (table.text_if("title"), sources(table));
+    let (title, sources, marks) = (table.text_if("title"), sources(table), trust::marks(table));
     let reconcile = rule::rungs(table, "reconcile").and_then(|given| table.settle("reconcile", given, |_| None));
-    let key = key::parse(table);
-    let receipt = receipt(table);
+    let (key, reference) = (key::parse(table), reference(table));
+    let (receipt, compare, retry_after) = (receipt(table), compare(table), retry_after(table));
     let rules = table.list("rule").and_then(|rules| {
-        let read: Vec<_> = rules.iter().map(rule::parse).collect();
+        let read: Vec<_> = rules.iter().map(|table| Ok((rule::parse(table)?, table.text_if("note")?))).collect();
         read.into_iter().collect::<Result<Vec<_>, _>>()
     });
+    let (lookup, cancel, hint) = (ask::lookup(table), ask::cancel(table), ask::hint(table));
     schema?;
     transport?;
-    let (key, needs_place) = match key? {
-        Some(Keyed { key, needs_place }) => (Some(key), needs_place),
-        None => (None, false),
+    let (key, key_notes, needs_place, resend_within) = match key? {
+        Some(Keyed { key, needs_place, resend_within, notes }) => (Some(key), notes, needs_place, resend_within),
+        None => (None, Notes::default(), false, None),
     };
-    let contract = Contract { key, receipt: receipt?, rules: rules?, reconcile: reconcile?, ..Contract::silent(name) };
-    Ok(Promise { contract, title: title?, sources: sources?, built_in, needs_place })
+    let (rules, rule_notes) = rules?.into_iter().unzip();
+    let (reference, ref_max_bytes) = reference?.unzip();
+    let contract = Contract {
+        name: name.to_owned(),
+        key,
+        reference,
+        receipt: receipt?,
+        compare: compare?,
+        retry_after: retry_after?,
+        rules,
+        reconcile: reconcile?,
+        lookup: lookup?,
+        cancel: cancel?,
+        hint: hint?,
+    };
+    consistent::check(table, &contract, needs_place)?;
+    Ok(Promise {
+        contract,
+        title: title?,
+        sources: sources?,
+        marks: marks?,
+        built_in,
+        needs_place,
+        resend_within,
+        key_notes,
+        ref_max_bytes: ref_max_bytes.flatten(),
+        rule_notes,
+    })
 }
 
 fn sources(table: &Table<'_>) -> Result<Vec<Written>, Reported> {
     let read = |table: &Table<'_>| {
-        let (url, trust, seen) = (table.text("url"), table.choice("trust", &TRUST), table.text_if("seen"));
+        let (url, trust, seen) = (table.text("url"), table.choice("trust", &Trust::ALL), table.text_if("seen"));
         Ok(Written { url: url?, trust: trust?, seen: seen? })
     };
     let read: Vec<_> = table.list("sources")?.iter().map(read).collect();
     read.into_iter().collect()
 }
 
-fn receipt(contract: &Table<'_>) -> Result<Receipt, Reported> {
-    let Some(table) = contract.sub("receipt")? else { return Ok(Receipt::default()) };
-    let place = |key| {
-        let text = table.text_if(key)?;
-        text.map(|text| source(&text).map_err(|complaint| table.wrong(key, complaint))).transpose()
-    };
-    let (id, request_id) = (place("id"), place("request_id"));
-    Ok(Receipt { id: id?.into_iter().collect(), request_id: request_id? })
+/// Our own reference, and how long it may be.
+fn reference(contract: &Table<'_>) -> Result<Option<(Reference, Option<u32>)>, Reported> {
+    let Some(table) = contract.sub("ref")? else { return Ok(None) };
+    let place = place_if(&table, "place").and_then(|place| place.ok_or_else(|| table.missing("place")));
+    let max_bytes = table.integer_if("max_bytes")?;
+    let length = Reference::render(ActionId(uuid::Uuid::nil())).len();
+    if let Some(max) = max_bytes.filter(|max| length > *max as usize) {
+        return Err(table.wrong("max_bytes", format!("is {max}, but a reference is {length} bytes long")));
+    }
+    Ok(Some((Reference { place: place? }, max_bytes)))
 }
 
-fn source(text: &str) -> Result<Source, String> {
-    match text.split_once(':') {
-        Some(("header", name)) => super::http::header_name(name).map(Source::Header),
-        Some(("json", pointer)) => key::json_pointer(pointer).map(Source::Json),
-        Some(_) | None => Err(format!("must be `header:Name` or `json:/pointer`, found {text:?}")),
-    }
+fn receipt(contract: &Table<'_>) -> Result<Receipt, Reported> {
+    let Some(table) = contract.sub("receipt")? else { return Ok(Receipt::default()) };
+    let id = table.texts("id").and_then(|texts| {
+        let read: Result<Vec<_>, _> = texts.iter().map(|text| source(text)).collect();
+        read.map_err(|complaint| table.wrong("id", complaint))
+    });
+    let request_id = source_if(&table, "request_id");
+    Ok(Receipt { id: id?, request_id: request_id? })
+}
+
+/// Where an answer says how long to wait.
+fn retry_after(contract: &Table<'_>) -> Result<Vec<WaitAt>, Reported> {
+    let Some(table) = contract.sub("pace")? else { return Ok(vec![]) };
+    let read = |text: &String| {
+        let (at, format) = text.rsplit_once(';').unwrap_or((text, ""));
+        let format = WaitFormat::ALL.into_iter().find(|(_, name)| *name == format.trim());
+        let Some((format, _)) = format else {
+            let formats = WaitFormat::ALL.map(|(_, name)| name).join(", ");
+            return Err(format!(
+                "must be a place and one of {formats}, like \"header:Retry-After;rfc9110\", found {text:?}"
+            ));
+        };
+        Ok(WaitAt { at: source(at.trim())?, format })
+    };
+    let read: Result<_, _> = table.texts("retry_after")?.iter().map(read).collect();
+    read.map_err(|complaint| table.wrong("retry_after", complaint))
 }

@@ -5,18 +5,18 @@
 use std::time::Duration;
 
 use regex::Regex;
+use serde_json::Value;
 use toml::de::DeValue;
 use uuid::Uuid;
 
 use super::duration::show;
-use super::http;
-use super::later::NOT_YET;
+use super::place::{place, place_if};
 use super::problem::Reported;
-use super::read::read_duration;
+use super::read::{one_of, read_duration};
 use super::table::{Table, type_of};
+use super::{body, http, matcher};
 use crate::core::action::ActionId;
 use crate::core::contract::{Encode, Key, KeyForm, KeyMode, Place, Window};
-use crate::core::request::Template;
 
 /// The encodings, with their names.
 pub(super) const ENCODINGS: [(Encode, &str); 2] = [(Encode::Raw, "raw"), (Encode::SfString, "sf-string")];
@@ -36,14 +36,58 @@ pub(super) struct Keyed {
     /// The path must have the key's placeholder: its place was written down. A `natural` key without a place is the
     /// request itself, whatever its path is made of.
     pub(super) needs_place: bool,
+    /// How late a repeat may leave that no memory of the key guards; the operation's own goes before it.
+    pub(super) resend_within: Option<Duration>,
+    pub(super) notes: Notes,
+}
+
+/// What is written about a key for people, and what has been checked at load and is needed no more.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(super) struct Notes {
+    /// The longest key it takes, in bytes.
+    pub(super) max_bytes: Option<u32>,
+    /// A regular expression that every key matches.
+    pub(super) charset: Option<String>,
+    /// What must be unchanged since the first send.
+    pub(super) pins: Vec<&'static str>,
+    /// What the destination does with the key under another body.
+    pub(super) other_body: Option<&'static str>,
+    /// Which first results a repeat gives.
+    pub(super) replays: Option<String>,
+    /// Whether a late repeat could undo a newer edit.
+    pub(super) overwrites: Option<bool>,
+}
+
+/// What must be unchanged since the first send.
+const PINS: [(&str, &str); 3] = [("url", "url"), ("credential-account", "credential-account"), ("stream", "stream")];
+
+const OTHER_BODY: [(&str, &str); 4] =
+    [("error", "error"), ("replay", "replay"), ("execute", "execute"), ("unknown", "unknown")];
+
+impl Notes {
+    fn parse(table: &Table<'_>) -> Result<Self, Reported> {
+        let pins = table.texts("pins").and_then(|pins| {
+            let read: Result<_, _> = pins.iter().map(|pin| one_of(pin, &PINS)).collect();
+            read.map_err(|complaint| table.wrong("pins", complaint))
+        });
+        let (other_body, replays) = (table.choice_if("other_body", &OTHER_BODY), table.text_if("replays"));
+        let (max_bytes, charset) = (table.integer_if("max_bytes"), table.text_if("charset"));
+        let overwrites = table.boolean_if("overwrites");
+        Ok(Self {
+            max_bytes: max_bytes?,
+            charset: charset?,
+            pins: pins?,
+            other_body: other_body?,
+            replays: replays?,
+            overwrites: overwrites?,
+        })
+    }
 }
 
 pub(super) fn parse(contract: &Table<'_>) -> Result<Option<Keyed>, Reported> {
     let Some(table) = contract.sub("key")? else { return Ok(None) };
     let mode = table.choice("mode", &MODES)?;
-    let written = table.text_if("place").and_then(|place| {
-        place.map(|place| self::place(&place).map_err(|complaint| table.wrong("place", complaint))).transpose()
-    });
+    let written = place_if(&table, "place");
     let (form, encode) = (table.choice("form", &KeyForm::ALL), table.choice("encode", &ENCODINGS));
     let window = table.read("window", |item| match item.value {
         DeValue::String(text) if text == "forever" => Ok(Window::Forever),
@@ -54,6 +98,9 @@ pub(super) fn parse(contract: &Table<'_>) -> Result<Option<Keyed>, Reported> {
     });
     let margin = margin(&table, window);
     let min_gap = table.duration("min_gap");
+    let (also, resend_within) = (also(&table), table.duration_if("resend_within"));
+    let (replayed, honoured) = (matcher::when_if(&table, "replayed"), matcher::when_if(&table, "honoured"));
+    let notes = Notes::parse(&table);
     let Some(mode) = mode else { return Ok(None) };
     let written = written?;
     let needs_place = written.is_some();
@@ -68,6 +115,9 @@ pub(super) fn parse(contract: &Table<'_>) -> Result<Option<Keyed>, Reported> {
         window: window?,
         margin: margin?,
         min_gap: min_gap?,
+        also: also?,
+        replayed: replayed?,
+        honoured: honoured?,
         ..Key::new(mode, place?)
     };
     if key.encode == Encode::SfString && !matches!(key.place, Place::Header(_)) {
@@ -75,7 +125,21 @@ pub(super) fn parse(contract: &Table<'_>) -> Result<Option<Keyed>, Reported> {
     }
     let (fits, spells) = (check_length(&table, &key), check_charset(&table, &key));
     fits.and(spells)?;
-    Ok(Some(Keyed { key, needs_place }))
+    Ok(Some(Keyed { key, needs_place, resend_within: resend_within?, notes: notes? }))
+}
+
+/// Fields that switch the destination's memory on.
+fn also(table: &Table<'_>) -> Result<Vec<(Place, Value)>, Reported> {
+    table.each("also", |name, value| {
+        let value = body::scalar(value).map_err(|complaint| format!("has `{name}`, which {complaint}"))?;
+        match place(name)? {
+            Place::Path(_) => Err(format!("has `{name}`, which belongs in the operation's `path` itself")),
+            Place::Header(_) if value.as_str().is_some_and(|text| !http::is_header_value(text)) => {
+                Err(format!("has `{}` with a control character, which no header can carry", name.escape_debug()))
+            }
+            place => Ok((place, value)),
+        }
+    })
 }
 
 /// As given, or a tenth of the window, at most an hour. Shorter than the window.
@@ -90,30 +154,6 @@ fn margin(table: &Table<'_>, window: Result<Option<Window>, Reported>) -> Result
         (Some(margin), _) => Ok(margin),
         (None, Some(Window::For(window))) => Ok((window / 10).min(AT_MOST)),
         (None, Some(Window::Forever) | None) => Ok(Duration::ZERO),
-    }
-}
-
-fn place(text: &str) -> Result<Place, String> {
-    const PLACES: &str = "`header:Name`, `json:/pointer`, `form:name`, `query:name` or `path:name`";
-    match text.split_once(':') {
-        Some(("header", name)) => http::request_header_name(name).map(Place::Header),
-        Some(("json", pointer)) if pointer.len() > 1 => json_pointer(pointer).map(Place::Json),
-        Some(("form", name)) if !name.is_empty() => Ok(Place::Form(name.to_owned())),
-        Some(("query", name)) if !name.is_empty() => Ok(Place::Query(name.to_owned())),
-        Some(("path", name)) if Template::parse(&format!("{{{name}}}")).is_ok_and(|t| t.parts().len() == 1) => {
-            Ok(Place::Path(name.to_owned()))
-        }
-        Some((kind @ ("gql-var" | "prop"), _)) => Err(format!("`{kind}:` {NOT_YET}; it can be {PLACES}")),
-        Some(_) | None => Err(format!("must be {PLACES}, found {text:?}")),
-    }
-}
-
-/// A JSON pointer (RFC 6901).
-pub(super) fn json_pointer(text: &str) -> Result<String, String> {
-    let escapes = text.split('~').skip(1).all(|rest| rest.starts_with(['0', '1']));
-    match (text.is_empty() || text.starts_with('/')) && escapes {
-        true => Ok(text.to_owned()),
-        false => Err(format!("has {text:?}, which is not a JSON pointer like \"/error/code\"")),
     }
 }
 

@@ -1,8 +1,6 @@
 //! What this version refuses although the design has it. A later version deletes the lines it makes true; keys that
 //! are not supported yet stand in the reference as [`super::reference::Need::Later`].
 
-use crate::core::contract::Rung;
-
 /// Of a key or a name that is known but not supported.
 pub(super) const NOT_YET: &str = "is not supported by this version";
 
@@ -11,11 +9,3 @@ pub(super) const HTTPS: Option<&str> = Some("https is not supported yet by this 
 
 /// What to say of a placeholder in the host of a base URL.
 pub(super) const HOST_FROM_DATA: &str = "a placeholder in the host is not supported by this version";
-
-/// Whether a rung can be climbed.
-pub(super) const fn rung(rung: Rung) -> bool {
-    match rung {
-        Rung::Resend | Rung::Review => true,
-        Rung::Lookup | Rung::Cancel => false,
-    }
-}

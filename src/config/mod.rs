@@ -5,8 +5,11 @@
 //! once. What comes out needs no further check.
 
 mod agreement;
+mod ask;
+mod body;
 mod builtin;
 mod canonical;
+mod consistent;
 mod contract;
 mod daemon;
 mod database;
@@ -15,9 +18,12 @@ mod duration;
 mod http;
 mod key;
 mod later;
+mod matcher;
 mod nearest;
 mod operation;
+mod place;
 mod problem;
+mod question;
 mod read;
 mod reference;
 mod request;
@@ -26,6 +32,7 @@ mod secret;
 mod table;
 #[cfg(test)]
 mod tests;
+mod trust;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,6 +47,7 @@ pub use operation::{Keep, Limits};
 pub use problem::{Problem, Refusal};
 pub use reference::{Fallback, KeyDoc, Kind, Need, reference};
 pub use secret::Secrets;
+pub use trust::{Mark, Trust};
 
 use crate::core::target::{Operation, Target};
 use operation::Known;

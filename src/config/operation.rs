@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::agreement::{self, Parts};
 use super::contract::Promise;
 use super::nearest::did_you_mean;
 use super::problem::Reported;
+use super::request;
 use super::table::Table;
-use super::{agreement, request};
 use crate::core::contract::Effect;
 use crate::core::retry::Backoff;
 use crate::core::target::{Cost, Operation, Target, pins};
@@ -20,6 +21,8 @@ pub struct Limits {
     pub max_in_flight: u32,
     /// How long closed actions are remembered.
     pub keep: Keep,
+    /// The owner accepts what nobody has verified of the contract.
+    pub allow_unverified: bool,
 }
 
 /// How long closed actions are remembered.
@@ -42,11 +45,15 @@ pub(super) fn parse(name: &str, table: &Table<'_>, known: &Known<'_>) -> Result<
     let promise = refer(table, "contract", known.promises);
     let request = request::parse(table);
     let (meaning, owner) = (table.text("meaning"), table.text("owner"));
-    let policy = policy(table);
-    let (response_max_bytes, cost) = (table.integer("response_max_bytes"), cost(table));
+    let cost = cost(table);
+    let policy = policy(table, promise.ok(), cost.ok().flatten());
+    let response_max_bytes = table.integer("response_max_bytes");
     let (max_in_flight, keep) = (table.integer_if("max_in_flight"), keep(table));
+    let allow_unverified = table.boolean("allow_unverified");
     let (target, promise, request, policy) = (target?, promise?, request?, policy?);
-    let agreed = agreement::check(name, table, &policy, promise, &request, target);
+    let allow_unverified = allow_unverified?;
+    let parts = Parts { policy: &policy, promise, request: &request, target, allow_unverified };
+    let agreed = agreement::check(name, table, &parts);
     let contract = promise.contract.clone();
     let pins = pins(target, &request, &contract);
     let operation = Operation {
@@ -60,7 +67,8 @@ pub(super) fn parse(name: &str, table: &Table<'_>, known: &Known<'_>) -> Result<
         cost: cost?,
     };
     agreed?;
-    Ok((operation, Limits { max_in_flight: max_in_flight?.unwrap_or(target.max_in_flight), keep: keep? }))
+    let max_in_flight = max_in_flight?.unwrap_or(target.max_in_flight);
+    Ok((operation, Limits { max_in_flight, keep: keep?, allow_unverified }))
 }
 
 /// What the name under `key` stands for.
@@ -76,22 +84,26 @@ fn refer<'k, T>(table: &Table<'_>, key: &str, known: &'k BTreeMap<String, Option
     }
 }
 
-fn policy(table: &Table<'_>) -> Result<Policy, Reported> {
+/// How late a repeat may leave where neither the operation nor its contract says it.
+const RESEND_WITHIN: Duration = Duration::from_secs(3600);
+
+fn policy(table: &Table<'_>, promise: Option<&Promise>, cost: Option<Cost>) -> Result<Policy, Reported> {
     let effect = table.choice("effect", &Effect::ALL);
     let (timeout, attempts_max) = (table.duration("timeout"), table.integer("attempts_max"));
     let (elapsed_max, backoff) = (table.duration("elapsed_max"), backoff(table));
     let (retry_after_max, review_after) = (table.duration("retry_after_max"), table.duration("review_after"));
-    let resend_within = table.duration("resend_within");
+    let resend_within = table.duration_if("resend_within");
+    let promised = promise.and_then(|promise| promise.resend_within);
     Ok(Policy {
         effect: effect?,
         timeout: timeout?,
         attempts_max: attempts_max?,
-        affordable: None,
+        affordable: cost.and_then(affordable),
         elapsed_max: elapsed_max?,
         backoff: backoff?,
         retry_after_max: retry_after_max?,
         review_after: review_after?,
-        resend_within: resend_within?,
+        resend_within: resend_within?.or(promised).unwrap_or(RESEND_WITHIN),
     })
 }
 
@@ -117,6 +129,13 @@ fn cost(operation: &Table<'_>) -> Result<Option<Cost>, Reported> {
         }
         Some(_) | None => Ok(Some(cost)),
     }
+}
+
+/// How many attempts the most that may be spent pays for. A hair is forgiven: 0.3 pays for three times 0.1.
+fn affordable(cost: Cost) -> Option<u32> {
+    let attempts = (cost.max? / cost.attempt * (1.0 + f64::EPSILON * 4.0)).floor();
+    // Dividing by nothing gives no number of attempts; a cast of a larger one stops at the largest.
+    attempts.is_finite().then_some(attempts as u32)
 }
 
 fn keep(operation: &Table<'_>) -> Result<Keep, Reported> {

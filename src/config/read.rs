@@ -32,11 +32,15 @@ impl<'a> Table<'a> {
         })
     }
 
-    pub(super) fn boolean(&self, key: &str) -> Result<bool, Reported> {
-        let given = self.read(key, |item| match item.value {
+    pub(super) fn boolean_if(&self, key: &str) -> Result<Option<bool>, Reported> {
+        self.read(key, |item| match item.value {
             DeValue::Boolean(value) => Ok(*value),
             other => Err(format!("must be true or false, found {}", type_of(other))),
-        })?;
+        })
+    }
+
+    pub(super) fn boolean(&self, key: &str) -> Result<bool, Reported> {
+        let given = self.boolean_if(key)?;
         self.settle(key, given, |fallback| match fallback {
             Fallback::Bool(value) => Some(value),
             Fallback::Text(_) | Fallback::Integer(_) | Fallback::Number(_) | Fallback::Duration(_) => None,
@@ -128,16 +132,75 @@ impl<'a> Table<'a> {
         })
     }
 
-    /// One of `names`.
-    pub(super) fn choice<T: Copy>(&self, key: &str, names: &[(T, &'static str)]) -> Result<T, Reported> {
-        let given = self.read(key, |item| match item.value {
+    /// One of `names`, if it is given.
+    pub(super) fn choice_if<T: Copy>(&self, key: &str, names: &[(T, &'static str)]) -> Result<Option<T>, Reported> {
+        self.read(key, |item| match item.value {
             DeValue::String(text) => one_of(text, names),
             other => Err(format!("must be a string, found {}", type_of(other))),
-        })?;
+        })
+    }
+
+    /// One of `names`.
+    pub(super) fn choice<T: Copy>(&self, key: &str, names: &[(T, &'static str)]) -> Result<T, Reported> {
+        let given = self.choice_if(key, names)?;
         self.settle(key, given, |fallback| match fallback {
             Fallback::Text(text) => one_of(text, names).ok(),
             Fallback::Bool(_) | Fallback::Integer(_) | Fallback::Number(_) | Fallback::Duration(_) => None,
         })
+    }
+
+    /// A string or a list of strings, none empty. Nothing where it is not given.
+    pub(super) fn texts(&self, key: &str) -> Result<Vec<String>, Reported> {
+        let text = |value: &DeValue<'_>| match value {
+            DeValue::String(text) if text.trim().is_empty() => Err("must not hold an empty string".to_owned()),
+            DeValue::String(text) => Ok(text.to_string()),
+            other => Err(format!("must hold strings, found {}", type_of(other))),
+        };
+        let read = self.read(key, |item| match item.value {
+            DeValue::Array(texts) if texts.is_empty() => Err("must not be an empty list".to_owned()),
+            DeValue::Array(texts) => texts.iter().map(|item| text(item.get_ref())).collect(),
+            one => Ok(vec![text(one)?]),
+        });
+        Ok(read?.unwrap_or_default())
+    }
+
+    /// A list of durations that is not empty, if it is given.
+    pub(super) fn durations_if(&self, key: &str) -> Result<Option<Vec<Duration>>, Reported> {
+        self.read(key, |item| {
+            let DeValue::Array(values) = item.value else {
+                return Err(format!("must be a list like [\"30s\", \"5m\"], found {}", type_of(item.value)));
+            };
+            let one = |value: &'a toml::Spanned<DeValue<'a>>| {
+                let value = read_duration(&Item { value: value.get_ref(), at: item.at })?;
+                match value < Duration::from_millis(1) {
+                    true => Err(format!("must hold durations of at least 1ms, found {}", duration::show(value))),
+                    false => Ok(value),
+                }
+            };
+            match values.is_empty() {
+                true => Err("must not be an empty list".to_owned()),
+                false => values.iter().map(one).collect(),
+            }
+        })
+    }
+
+    /// What stands in a table of free names, each read; all that is wrong is reported.
+    pub(super) fn each<T>(
+        &self,
+        key: &str,
+        read: impl Fn(&str, &DeValue<'_>) -> Result<T, String>,
+    ) -> Result<Vec<T>, Reported> {
+        let mut values = Vec::new();
+        let mut refused = None;
+        for (name, item, _) in self.entries(key)? {
+            match read(&name, item.value) {
+                Ok(value) => values.push(value),
+                Err(complaint) => {
+                    refused = Some(self.report(item.at, format!("`{key}` in {} {complaint}", self.title())));
+                }
+            }
+        }
+        refused.map_or(Ok(values), Err)
     }
 
     /// A value of its own type, if it is given.

@@ -1,4 +1,4 @@
-//! `request` of an operation: how its requests are built.
+//! `request`: how requests of an operation, and those about an action, are built.
 
 #![allow(clippy::wildcard_enum_match_arm, reason = "TOML's values are not our enum: what is not expected is refused")]
 
@@ -9,18 +9,24 @@ use super::problem::Reported;
 use super::table::{Table, type_of};
 use crate::core::request::{RequestTemplate, Template};
 
+/// `request` of an operation.
 pub(super) fn parse(operation: &Table<'_>) -> Result<RequestTemplate, Reported> {
     let Some(table) = operation.sub("request")? else { return Err(operation.missing("request")) };
+    template(&table)
+}
+
+/// What a request of an operation and one about an action have in common.
+pub(super) fn template(table: &Table<'_>) -> Result<RequestTemplate, Reported> {
     let method = table
         .text("method")
         .and_then(|method| http::method(&method).map_err(|complaint| table.wrong("method", complaint)));
     let path =
         table.text("path").and_then(|path| http::path(&path).map_err(|complaint| table.wrong("path", complaint)));
-    let query = templates(&table, "query", |name| match name.is_empty() {
+    let query = templates(table, "query", |name| match name.is_empty() {
         true => Err("must not hold an empty name".to_owned()),
         false => Ok(name.to_owned()),
     });
-    let headers = templates(&table, "headers", fixed_header);
+    let headers = templates(table, "headers", fixed_header);
     Ok(RequestTemplate { method: method?, path: path?, query: query?, headers: headers? })
 }
 

@@ -9,6 +9,7 @@ use super::later::NOT_YET;
 use super::nearest::did_you_mean;
 use super::problem::{At, Origin, Problems, Reported};
 use super::reference::{self, KeyDoc, Kind, Need};
+use super::trust::Trust;
 
 /// A table of the file, with the tables it extends beneath it.
 #[derive(Clone)]
@@ -214,7 +215,7 @@ impl<'a> Table<'a> {
                     self.report(at, format!("`{key}` in {} {NOT_YET}", self.title()));
                 }
                 Some(_) => {}
-                None if self.is_trust_mark(key) => self.refuse_unverified(at, key, value.get_ref()),
+                None if self.is_trust_mark(key) => self.refuse_other_trust(at, key, value.get_ref()),
                 None => {
                     self.report(at, self.unknown(key, value.get_ref()));
                 }
@@ -250,27 +251,33 @@ impl<'a> Table<'a> {
             && key.strip_suffix("_trust").is_some_and(|field| reference::find(self.section, field).is_some())
     }
 
-    fn refuse_unverified(&self, at: At<'_>, key: &str, value: &DeValue<'_>) {
-        let field = key.trim_end_matches("_trust");
-        match value.as_str() {
-            Some("official" | "source" | "relayed") => {}
-            Some("memory") => {
-                self.report(
-                    at,
-                    format!(
-                        "`{field}` in {} is unverified (`{key}` = \"memory\"); read it up before anything rests on it",
-                        self.title()
-                    ),
-                );
-            }
-            Some(_) | None => {
-                let title = self.title();
-                self.report(
-                    at,
-                    format!("`{key}` in {title} must be one of \"official\", \"source\", \"relayed\", \"memory\""),
-                );
+    fn refuse_other_trust(&self, at: At<'_>, key: &str, value: &DeValue<'_>) {
+        if value.as_str().and_then(Trust::of).is_none() {
+            let names = Trust::ALL.map(|(_, name)| format!("\"{name}\"")).join(", ");
+            self.report(at, format!("`{key}` in {} must be one of {names}", self.title()));
+        }
+    }
+
+    /// How sure single values are. Where a table extends another, a mark speaks of the value beside it and of those
+    /// beneath it, not of one that stands over it.
+    pub(super) fn trust_marks(&self) -> Vec<(String, Trust)> {
+        let mut marks: Vec<(String, Trust)> = Vec::new();
+        let fields = reference::keys_of(self.section);
+        for field in fields.map(|doc| doc.key) {
+            let mark = format!("{field}_trust");
+            for layer in &self.layers {
+                if let Some(trust) =
+                    layer.table.get(mark.as_str()).and_then(|value| Trust::of(value.get_ref().as_str()?))
+                {
+                    marks.push((field.to_owned(), trust));
+                    break;
+                }
+                if layer.table.contains_key(field) {
+                    break;
+                }
             }
         }
+        marks
     }
 }
 

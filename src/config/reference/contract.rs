@@ -3,9 +3,6 @@
 use super::*;
 
 const CONTRACT: &str = "contract.NAME";
-const KEY: &str = "contract.NAME.key";
-const RULE: &str = "contract.NAME.rule";
-const WHEN: &str = "contract.NAME.rule.when";
 
 pub(super) const KEYS: &[KeyDoc] = &[
     key(
@@ -40,11 +37,24 @@ pub(super) const KEYS: &[KeyDoc] = &[
     key(
         CONTRACT,
         "reconcile",
-        Kind::Choices(&["resend", "review"]),
+        Kind::Choices(&["resend", "lookup", "cancel", "review"]),
         Need::Required,
         "what to try, in order, while an outcome is unknown; `review` is always the last, written or not",
     ),
-    key(CONTRACT, "key", Kind::Table(KEY), Need::Optional("nothing is promised"), "how a repeat is recognised"),
+    key(
+        CONTRACT,
+        "key",
+        Kind::Table("contract.NAME.key"),
+        Need::Optional("nothing is promised"),
+        "how a repeat is recognised",
+    ),
+    key(
+        CONTRACT,
+        "ref",
+        Kind::Table("contract.NAME.ref"),
+        Need::Optional("none"),
+        "where our own reference, the action id, is planted for a later lookup",
+    ),
     key(
         CONTRACT,
         "receipt",
@@ -55,15 +65,46 @@ pub(super) const KEYS: &[KeyDoc] = &[
     key(
         CONTRACT,
         "rule",
-        Kind::Tables(RULE),
+        Kind::Tables("contract.NAME.rule"),
         Need::Optional("the defaults alone"),
         "what answers mean; the first match wins, before the defaults",
     ),
-    later(CONTRACT, "lookup"),
-    later(CONTRACT, "cancel"),
-    later(CONTRACT, "ref"),
-    later(CONTRACT, "pace"),
-    later(CONTRACT, "hint"),
+    key(
+        CONTRACT,
+        "compare",
+        Kind::Map,
+        Need::Optional("not compared"),
+        "JSON pointer into an answer that confirms a send, and the place in what was sent that must equal it, like \
+         `\"/amount\" = \"json:/amount\"`; an unequal one is a mismatch, a missing one makes the answer unknown",
+    ),
+    key(
+        CONTRACT,
+        "pace",
+        Kind::Table("contract.NAME.pace"),
+        Need::Optional("`Retry-After`"),
+        "how the destination asks for patience",
+    ),
+    key(
+        CONTRACT,
+        "lookup",
+        Kind::Table("contract.NAME.lookup"),
+        Need::Optional("cannot be asked"),
+        "how to ask whether it took effect",
+    ),
+    key(
+        CONTRACT,
+        "cancel",
+        Kind::Table("contract.NAME.cancel"),
+        Need::Optional("cannot be cancelled"),
+        "how to see to it that it takes no effect any more; once a cancel has left, the key is spent",
+    ),
+    key(
+        CONTRACT,
+        "hint",
+        Kind::Table("contract.NAME.hint"),
+        Need::Optional("none"),
+        "what to show a person who must decide; nothing is decided by it",
+    ),
     later(CONTRACT, "sign"),
     key("contract.NAME.sources", "url", Kind::Text, Need::Required, "where it is written"),
     key(
@@ -75,71 +116,11 @@ pub(super) const KEYS: &[KeyDoc] = &[
     ),
     key("contract.NAME.sources", "seen", Kind::Text, Need::Optional("not known"), "the day it was read"),
     key(
-        KEY,
-        "mode",
-        Kind::Choice(&["dedupe", "conflict", "natural", "receiver", "none"]),
-        Need::Required,
-        "a repeat gives the first result, is refused recognisably, is the same request, is sorted out by the receiver, \
-         or is not recognised",
-    ),
-    key(
-        KEY,
-        "place",
-        Kind::Text,
-        Need::Optional("required but for modes `natural` (the path's `{key}`, if it has one) and `none`"),
-        "`header:Name`, `json:/pointer`, `form:name`, `query:name` or `path:name`",
-    ),
-    key(
-        KEY,
-        "form",
-        Kind::Choice(&["uuid", "uuid4", "hex", "base36"]),
-        Need::Default(Fallback::Text("uuid")),
-        "how it is rendered from the action id",
-    ),
-    key(
-        KEY,
-        "encode",
-        Kind::Choice(&["raw", "sf-string"]),
-        Need::Default(Fallback::Text("raw")),
-        "as it is, or in double quotes (RFC 9651)",
-    ),
-    key(
-        KEY,
-        "window",
-        Kind::Window,
-        Need::Optional("not published: never resent on account of the key"),
-        "how long it is remembered at least, from the first send",
-    ),
-    key(
-        KEY,
-        "margin",
-        zero_to(CENTURY),
-        Need::Optional("a tenth of `window`, at most 1h"),
-        "taken off the window for clocks, queues and the request's own life",
-    ),
-    key(KEY, "min_gap", zero_to(CENTURY), secs(0), "the earliest resend after the last send"),
-    key(
-        KEY,
-        "max_bytes",
-        Kind::Integer { min: 1, max: 65_536 },
-        Need::Optional("not limited"),
-        "the longest key it takes, in bytes",
-    ),
-    key(KEY, "charset", Kind::Text, Need::Optional("any"), "a regular expression that the whole key must match"),
-    key(KEY, "other_body", Kind::Any, Need::Documentation, "what it does with the key under another body"),
-    key(KEY, "replays", Kind::Any, Need::Documentation, "which first results a repeat gives"),
-    key(KEY, "overwrites", Kind::Any, Need::Documentation, "whether a late repeat could undo a newer edit"),
-    later(KEY, "pins"),
-    later(KEY, "also"),
-    later(KEY, "replayed"),
-    later(KEY, "honoured"),
-    later(KEY, "resend_within"),
-    key(
         "contract.NAME.receipt",
         "id",
-        Kind::Text,
+        Kind::Texts,
         Need::Optional("none"),
-        "`header:Name` or `json:/pointer`: the destination's reference for the effect",
+        "`header:Name` or `json:/pointer`: the destination's reference for the effect, the first of these that is there",
     ),
     key(
         "contract.NAME.receipt",
@@ -148,43 +129,22 @@ pub(super) const KEYS: &[KeyDoc] = &[
         Need::Optional("none"),
         "`header:Name` or `json:/pointer`: its reference for the request",
     ),
-];
-
-pub(super) const RULE_KEYS: &[KeyDoc] = &[
-    key(RULE, "when", Kind::Table(WHEN), Need::Required, "the answers it speaks of; all that is given must match"),
+    key("contract.NAME.ref", "place", Kind::Text, Need::Required, "a place in the request, as the key's"),
     key(
-        RULE,
-        "class",
-        Kind::Choice(&[
-            "applied",
-            "duplicate",
-            "not_applied",
-            "rejected",
-            "blocked",
-            "in_flight",
-            "key_conflict",
-            "unknown",
-        ]),
-        Need::Required,
-        "what they mean",
+        "contract.NAME.ref",
+        "max_bytes",
+        Kind::Integer { min: 1, max: 65_536 },
+        Need::Optional("not limited"),
+        "the longest reference it takes, in bytes; ours has 36",
     ),
     key(
-        RULE,
-        "then",
-        Kind::Choices(&["resend", "review"]),
-        Need::Optional("the contract's `reconcile`"),
-        "what to try, in order, after such an answer",
+        "contract.NAME.pace",
+        "retry_after",
+        Kind::Texts,
+        Need::Optional("`header:Retry-After;rfc9110`"),
+        "where an answer says how long to wait, the first that is there: a place, `;` and `rfc9110`, `seconds`, \
+         `seconds-float` or `epoch`",
     ),
-    key(RULE, "wait", zero_to(CENTURY), Need::Optional("the operation's backoff"), "the earliest next step"),
-    key(RULE, "note", Kind::Any, Need::Documentation, "for people"),
-    key(WHEN, "status", Kind::Status, Need::Optional("any"), "any of these"),
-    key(WHEN, "header", Kind::Map, Need::Optional("any"), "header name and value; `*` is any run of characters"),
-    key(
-        WHEN,
-        "json",
-        Kind::Map,
-        Need::Optional("any"),
-        "JSON pointer and value; `\"*\"` is anything but null, `\"[]\"` an empty list",
-    ),
-    later(WHEN, "error"),
+    later("contract.NAME.pace", "min_gap"),
+    later("contract.NAME.pace", "pause_scope"),
 ];

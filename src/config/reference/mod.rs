@@ -2,6 +2,8 @@
 //! nowhere else.
 
 mod contract;
+mod contract_answers;
+mod contract_key;
 mod daemon;
 mod operation;
 
@@ -58,6 +60,10 @@ pub enum Kind {
     Window,
     /// One of these strings.
     Choice(&'static [&'static str]),
+    /// A string or a list of strings.
+    Texts,
+    /// A list of strings with a unit.
+    Durations,
     /// A list of these strings.
     Choices(&'static [&'static str]),
     /// `{ env = "NAME" }` or `{ file = "path" }`.
@@ -111,7 +117,7 @@ impl KeyDoc {
             Need::Required => "required".to_owned(),
             Need::Default(fallback) => fallback.to_string(),
             Need::Optional(words) => words.to_owned(),
-            Need::Documentation => "not read".to_owned(),
+            Need::Documentation => "for people".to_owned(),
             Need::Later => super::later::NOT_YET.to_owned(),
         }
     }
@@ -141,6 +147,8 @@ impl Kind {
             Self::Window => "duration or \"forever\"",
             Self::Choice(_) => "string",
             Self::Choices(_) => "list of strings",
+            Self::Texts => "string or list",
+            Self::Durations => "list of durations",
             Self::Secret => "secret",
             Self::TextOrSecret => "string or secret",
             Self::Status => "status",
@@ -160,7 +168,8 @@ impl Kind {
             Self::Choice(names) | Self::Choices(names) => names.join(", "),
             Self::Secret => "{ env = \"NAME\" } or { file = \"path\" }".to_owned(),
             Self::Status => "409, \"409\", \"4xx\" or a list".to_owned(),
-            Self::Text | Self::Bool | Self::Window | Self::TextOrSecret | Self::Any => String::new(),
+            Self::Text | Self::Texts | Self::Durations | Self::Bool | Self::Window => String::new(),
+            Self::TextOrSecret | Self::Any => String::new(),
             Self::Map | Self::Table(_) | Self::Named(_) | Self::Tables(_) => String::new(),
         }
     }
@@ -168,8 +177,9 @@ impl Kind {
 
 /// Every key, table by table, in the order in which a reader meets them.
 pub fn reference() -> &'static [KeyDoc] {
-    static ALL: LazyLock<Vec<KeyDoc>> =
-        LazyLock::new(|| [daemon::KEYS, operation::KEYS, contract::KEYS, contract::RULE_KEYS].concat());
+    static ALL: LazyLock<Vec<KeyDoc>> = LazyLock::new(|| {
+        [daemon::KEYS, operation::KEYS, contract::KEYS, contract_key::KEYS, contract_answers::KEYS].concat()
+    });
     &ALL
 }
 
@@ -244,7 +254,7 @@ mod tests {
                 Kind::Table(table) | Kind::Named(table) | Kind::Tables(table) => Some(table),
                 Kind::Text | Kind::Bool | Kind::Integer { .. } | Kind::Number { .. } | Kind::Duration { .. } => None,
                 Kind::Window | Kind::Choice(_) | Kind::Choices(_) | Kind::Secret | Kind::TextOrSecret => None,
-                Kind::Status | Kind::Map | Kind::Any => None,
+                Kind::Status | Kind::Map | Kind::Texts | Kind::Durations | Kind::Any => None,
             })
             .chain(["", "secret"])
             .collect();
@@ -261,7 +271,7 @@ mod tests {
                 (Kind::Number { min, max }, Need::Default(Fallback::Number(n))) => assert!(min <= n && n <= max),
                 (Kind::Duration { min, max }, Need::Default(Fallback::Duration(d))) => assert!(min <= d && d <= max),
                 (Kind::Choice(names), Need::Default(Fallback::Text(name))) => assert!(names.contains(&name)),
-                (Kind::Bool, Need::Default(Fallback::Bool(_))) => {}
+                (Kind::Bool, Need::Default(Fallback::Bool(_))) | (Kind::Text, Need::Default(Fallback::Text(_))) => {}
                 (_, Need::Default(_)) => panic!("[{}] {}: a default of another type", doc.table, doc.key),
                 (_, Need::Required | Need::Optional(_) | Need::Documentation | Need::Later) => {}
             }

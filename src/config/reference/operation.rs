@@ -51,7 +51,7 @@ pub(super) const KEYS: &[KeyDoc] = &[
         OPERATION,
         "resend_within",
         up_to(CENTURY),
-        secs(HOUR),
+        Need::Optional("the contract's `key.resend_within`, else 1h"),
         "how late a repeat that no key guards may still leave, from the first send",
     ),
     key(
@@ -82,9 +82,15 @@ pub(super) const KEYS: &[KeyDoc] = &[
         Need::Optional("its defaults"),
         "how long closed actions are remembered",
     ),
+    key(
+        OPERATION,
+        "allow_unverified",
+        Kind::Bool,
+        Need::Default(Fallback::Bool(false)),
+        "accept a contract where something decisive rests on memory: no page was found that says it",
+    ),
     later(OPERATION, "hold_on_failure"),
     later(OPERATION, "tenant_max_in_flight"),
-    later(OPERATION, "allow_unverified"),
     key("operation.NAME.request", "method", Kind::Text, Need::Required, "an HTTP method, in upper case"),
     key(
         "operation.NAME.request",

@@ -74,10 +74,10 @@ fn b76_a_key_must_fit_where_it_goes() {
         refused("place = \"json:/key\"\nencode = \"sf-string\"", ""),
         "outboxd.toml:20: `encode` in [contract.c.key] can be \"sf-string\" only where `place` is a header"
     );
-    assert_eq!(refused("place = \"gql-var:id\"", "").matches("is not supported by this version").count(), 1);
     assert_eq!(
         refused("", ""),
-        "outboxd.toml:16: `place` is missing in [contract.c.key]: `header:Name`, `json:/pointer`, `form:name`, `query:name` or `path:name`"
+        "outboxd.toml:16: `place` is missing in [contract.c.key]: `header:Name`, `json:/pointer`, \
+         `form:name`, `query:name`, `path:name`, or `gql-var:name.name` for a GraphQL variable"
     );
 }
 
@@ -86,7 +86,8 @@ fn b76_an_effect_must_agree_with_the_contract() {
     let text = file("", "", "").replace("compensatable", "keyed");
     assert_eq!(
         refused(&text),
-        ["outboxd.toml:10: operation \"o\": effect \"keyed\" needs a key, and contract \"http.post\" has none"]
+        ["outboxd.toml:10: operation \"o\": effect \"keyed\" needs a key, or a `ref` with a lookup, and contract \
+          \"http.post\" has neither"]
     );
     let free = "[contract.c]\nreconcile = [\"resend\"]";
     let with = |effect| refused(&file("", "", free).replace("http.post", "c").replace("compensatable", effect));
@@ -169,8 +170,8 @@ fn rules_are_read_as_the_vocabulary_says() {
         "outboxd.toml:19: `then` in [contract.c.rule] has \"resend\" behind \"review\", where it is never reached"
     );
     assert_eq!(
-        rule("status = 500", "class_trust = \"memory\""),
-        "outboxd.toml:19: `class` in [contract.c.rule] is unverified (`class_trust` = \"memory\"); read it up before \
-         anything rests on it"
+        rule("status = 500", "class_trust = \"hearsay\""),
+        "outboxd.toml:19: `class_trust` in [contract.c.rule] must be one of \"official\", \"source\", \"relayed\", \
+         \"memory\""
     );
 }

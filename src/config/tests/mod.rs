@@ -52,7 +52,7 @@ fn file(destination: &str, operation: &str, rest: &str) -> String {
 fn the_example_is_complete_and_parses() {
     let example = include_str!("../../../deploy/outboxd.toml");
     let config = accepted(example);
-    assert_eq!(config.operations.len(), 2);
+    assert_eq!(config.operations.len(), 3);
     let example: String = example.lines().map(|line| line.trim_start_matches("# ")).collect::<Vec<_>>().join("\n");
     for doc in reference().iter().filter(|doc| !matches!(doc.need, Need::Later | Need::Documentation)) {
         let optional = ["schema", "transport"].contains(&doc.key);

@@ -1,13 +1,14 @@
 //! The effective configuration in canonical form: defaults filled in, durations as they are understood, no secrets. What
 //! `outboxd check` prints, so that a person sees what was understood (B76).
 
+mod contract;
+
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-use super::key::{ENCODINGS, MODES};
 use super::table::quoted;
-use super::{Config, LogFormat, LogLevel, Promise, show};
-use crate::core::contract::{Class, Effect, JsonIs, Key, KeyForm, Place, Rule, Rung, Source, StatusSet, Window};
+use super::{Config, LogFormat, LogLevel, show};
+use crate::core::contract::Effect;
 use crate::core::request::{RequestTemplate, Template};
 use crate::core::target::{Auth, Operation, Target};
 
@@ -43,7 +44,7 @@ impl Config {
         }
         let used = |name: &str| self.operations.values().any(|operation| operation.terms.contract.name == name);
         for promise in self.contracts.values().filter(|promise| used(&promise.contract.name)) {
-            write_contract(out, promise)?;
+            write!(out, "\n{}", promise.describe())?;
         }
         Ok(())
     }
@@ -52,7 +53,7 @@ impl Config {
         let Operation { name, meaning, owner, target, request, terms, response_max_bytes, cost } = operation;
         let policy = &terms.policy;
         writeln!(out, "\n[operation.{}]\ndestination = {}", quoted(name), text(target))?;
-        write_request(out, request)?;
+        writeln!(out, "request = {}", inline(request_parts(request)))?;
         writeln!(out, "contract = {}", text(&terms.contract.name))?;
         writeln!(out, "effect = {}", text(name_of(&Effect::ALL, &policy.effect)))?;
         writeln!(out, "meaning = {}\nowner = {}", text(meaning), text(owner))?;
@@ -75,6 +76,9 @@ impl Config {
             writeln!(out, "max_in_flight = {}", limits.max_in_flight)?;
             let (payload, identity) = (text(&show(limits.keep.payload)), text(&show(limits.keep.identity)));
             writeln!(out, "keep = {{ payload = {payload}, identity = {identity} }}")?;
+            if limits.allow_unverified {
+                writeln!(out, "allow_unverified = true")?;
+            }
         }
         Ok(())
     }
@@ -100,100 +104,27 @@ fn write_target(out: &mut String, target: &Target) -> fmt::Result {
     writeln!(out, "max_in_flight = {max_in_flight}")
 }
 
-fn write_request(out: &mut String, request: &RequestTemplate) -> fmt::Result {
+fn request_parts(request: &RequestTemplate) -> Vec<(&'static str, String)> {
     let RequestTemplate { method, path, query, headers } = request;
-    write!(out, "request = {{ method = {}, path = {}", text(method), text(path.source()))?;
+    let mut parts = vec![("method", text(method)), ("path", text(path.source()))];
+    let pair = |(name, value): &(String, Template)| (quoted(name), text(value.source()));
     for (key, pairs) in [("query", query), ("headers", headers)] {
         if !pairs.is_empty() {
-            let pair = |(name, value): &(String, Template)| format!("{} = {}", quoted(name), text(value.source()));
-            write!(out, ", {key} = {{ {} }}", pairs.iter().map(pair).collect::<Vec<_>>().join(", "))?;
+            parts.push((key, inline(pairs.iter().map(pair))));
         }
     }
-    writeln!(out, " }}")
+    parts
 }
 
-fn write_contract(out: &mut String, promise: &Promise) -> fmt::Result {
-    let contract = &promise.contract;
-    let title = format!("contract.{}", quoted(&contract.name));
-    writeln!(out, "\n[{title}]\nreconcile = {}", ladder(&contract.reconcile))?;
-    if let Some(key) = &contract.key {
-        write_key(out, &title, key, promise.needs_place)?;
-    }
-    let receipt = &contract.receipt;
-    if !receipt.id.is_empty() || receipt.request_id.is_some() {
-        writeln!(out, "[{title}.receipt]")?;
-    }
-    for (key, source) in [("id", receipt.id.first()), ("request_id", receipt.request_id.as_ref())] {
-        match source {
-            Some(Source::Header(name)) => writeln!(out, "{key} = {}", text(&format!("header:{name}")))?,
-            Some(Source::Json(pointer)) => writeln!(out, "{key} = {}", text(&format!("json:{pointer}")))?,
-            None => {}
-        }
-    }
-    contract.rules.iter().try_for_each(|rule| write_rule(out, &title, rule))
+/// A table in one line.
+fn inline<K: fmt::Display>(pairs: impl IntoIterator<Item = (K, String)>) -> String {
+    let pairs: Vec<_> = pairs.into_iter().map(|(key, value)| format!("{key} = {value}")).collect();
+    if pairs.is_empty() { "{}".to_owned() } else { format!("{{ {} }}", pairs.join(", ")) }
 }
 
-fn write_key(out: &mut String, title: &str, key: &Key, has_place: bool) -> fmt::Result {
-    writeln!(out, "[{title}.key]\nmode = {}", text(name_of(&MODES, &Some(key.mode))))?;
-    let place = match &key.place {
-        Place::Header(name) => format!("header:{name}"),
-        Place::Json(pointer) => format!("json:{pointer}"),
-        Place::Form(name) => format!("form:{name}"),
-        Place::Query(name) => format!("query:{name}"),
-        Place::Path(name) => format!("path:{name}"),
-    };
-    if has_place {
-        writeln!(out, "place = {}", text(&place))?;
-    }
-    writeln!(out, "form = {}", text(name_of(&KeyForm::ALL, &key.form)))?;
-    writeln!(out, "encode = {}", text(name_of(&ENCODINGS, &key.encode)))?;
-    match key.window {
-        Some(Window::For(window)) => duration(out, "window", window)?,
-        Some(Window::Forever) => writeln!(out, "window = \"forever\"")?,
-        None => {}
-    }
-    duration(out, "margin", key.margin)?;
-    duration(out, "min_gap", key.min_gap)
-}
-
-fn write_rule(out: &mut String, title: &str, rule: &Rule) -> fmt::Result {
-    let mut parts = Vec::new();
-    if let Some(sets) = &rule.when.status {
-        let set = |set: &StatusSet| match set {
-            StatusSet::Exact(status) => format!("\"{status}\""),
-            StatusSet::Class(class) => format!("\"{class}xx\""),
-        };
-        parts.push(format!("status = [{}]", sets.iter().map(set).collect::<Vec<_>>().join(", ")));
-    }
-    let header =
-        |(name, is): &(String, crate::core::contract::TextIs)| format!("{} = {}", quoted(name), text(is.pattern()));
-    if !rule.when.headers.is_empty() {
-        parts.push(format!("header = {{ {} }}", rule.when.headers.iter().map(header).collect::<Vec<_>>().join(", ")));
-    }
-    let json = |(pointer, is): &(String, JsonIs)| {
-        let is = match is {
-            JsonIs::Text(is) => text(is.pattern()),
-            JsonIs::Present => text("*"),
-            JsonIs::Exactly(value @ (serde_json::Value::Array(_) | serde_json::Value::Object(_))) => {
-                text(&value.to_string())
-            }
-            JsonIs::Exactly(value) => value.to_string(),
-        };
-        format!("{} = {is}", quoted(pointer))
-    };
-    if !rule.when.json.is_empty() {
-        parts.push(format!("json = {{ {} }}", rule.when.json.iter().map(json).collect::<Vec<_>>().join(", ")));
-    }
-    writeln!(out, "[[{title}.rule]]\nwhen = {{ {} }}", parts.join(", "))?;
-    writeln!(out, "class = {}", text(name_of(&Class::ALL, &rule.class)))?;
-    if let Some(then) = &rule.then {
-        writeln!(out, "then = {}", ladder(then))?;
-    }
-    rule.wait.map_or(Ok(()), |wait| duration(out, "wait", wait))
-}
-
-fn ladder(rungs: &[Rung]) -> String {
-    format!("[{}]", rungs.iter().map(|rung| text(rung.as_str())).collect::<Vec<_>>().join(", "))
+/// A list of strings.
+fn texts<T: AsRef<str>>(values: impl IntoIterator<Item = T>) -> String {
+    format!("[{}]", values.into_iter().map(|value| text(value.as_ref())).collect::<Vec<_>>().join(", "))
 }
 
 fn duration(out: &mut String, key: &str, value: Duration) -> fmt::Result {
