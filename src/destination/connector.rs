@@ -50,7 +50,8 @@ impl Connector {
         // Divided among the addresses of a name, so that a dead first one leaves time for the others.
         tcp.set_connect_timeout(Some(timeout));
         tcp.enforce_http(false);
-        let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(tcp);
+        let https =
+            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(tcp);
         Self { https, timeout }
     }
 }

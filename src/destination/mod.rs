@@ -19,6 +19,7 @@ mod members;
 mod metered;
 mod origin;
 mod retry_after;
+mod tls;
 mod unanswered;
 mod unbuildable;
 mod wire;
@@ -36,6 +37,8 @@ use hyper::body::Incoming;
 use hyper::{Request, Response};
 use hyper_util::client::legacy::{Client, Error};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+
+pub use tls::TlsError;
 
 use answer::{Answer, read_body};
 use build::Stem;
@@ -106,13 +109,17 @@ impl Limits {
 
 impl Destination {
     /// Ready to send. Connects to nothing yet.
-    pub fn new(target: Target) -> Self {
+    ///
+    /// # Errors
+    /// Where its TLS settings cannot be used.
+    pub fn new(target: Target) -> Result<Self, TlsError> {
+        let tls = tls::client(&target.tls, !target.base_url.source().starts_with("http://"))?;
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(usize::try_from(target.max_in_flight).unwrap_or(usize::MAX))
-            .build(Connector::new(target.connect_timeout));
-        Self { stem: Stem::new(&target), mask: Mask::new(&target.auth), client, target }
+            .build(Connector::new(target.connect_timeout, tls));
+        Ok(Self { stem: Stem::new(&target), mask: Mask::new(&target.auth), client, target })
     }
 
     /// Sends once. Takes as long as `limits` allow; never longer, but for one bounded last look at what has arrived.
