@@ -2,8 +2,11 @@
 
 mod bench;
 mod check;
+mod contracts;
 mod demo;
+mod inventory;
 mod migrate;
+mod operations;
 mod run;
 mod schema;
 mod set_up;
@@ -61,6 +64,10 @@ enum Command {
     Check(ConfigFile),
     /// Create the outbox schema or bring it up to date; safe to run many at once
     Migrate(ConfigFile),
+    /// List every operation: what it means, who owns it, what it may cost, what happens when its outcome is unknown
+    Operations(operations::Options),
+    /// List the contracts, built in or of a file, or print one with its sources
+    Contracts(contracts::Options),
     /// Print the schema as SQL, for a migration tool of your own
     Schema,
     /// See it work: a private database, a Release Desk, a destination that misbehaves, the real dispatcher (about 20 s)
@@ -92,6 +99,8 @@ pub fn main() -> ExitCode {
             Command::Run(file) => run::run(&file.config).await,
             Command::Check(file) => check::run(&file.config).await,
             Command::Migrate(file) => migrate::run(&file.config).await,
+            Command::Operations(options) => operations::run(&options),
+            Command::Contracts(options) => contracts::run(&options),
             Command::Schema => schema::run(),
             Command::Demo(options) => demo::run(options).await,
             Command::Bench(options) => bench::run(options).await,

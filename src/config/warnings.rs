@@ -63,7 +63,7 @@ impl Config {
 }
 
 /// What is tried for an operation, in order. One that is unreconcilable never resends.
-pub(super) fn ladder(operation: &Operation) -> Vec<Rung> {
+pub fn ladder(operation: &Operation) -> Vec<Rung> {
     let resends = operation.terms.policy.effect != Effect::Unreconcilable;
     let rungs = operation.terms.contract.reconcile.iter().copied();
     rungs.filter(|rung| resends || *rung != Rung::Resend).collect()

@@ -59,8 +59,8 @@ impl Promise {
 
     /// How sure single values of a table are.
     fn write_marks(&self, out: &mut String, table: &str) -> fmt::Result {
-        let marks = self.marks.iter().filter(|mark| mark.table == table);
-        marks.map(|mark| writeln!(out, "{}_trust = {}", mark.field, text(mark.trust.as_str()))).collect()
+        let mut marks = self.marks.iter().filter(|mark| mark.table == table);
+        marks.try_for_each(|mark| writeln!(out, "{}_trust = {}", mark.field, text(mark.trust.as_str())))
     }
 
     fn write_key(&self, out: &mut String, title: &str, key: &Key) -> fmt::Result {
