@@ -112,12 +112,13 @@ pub fn ladder(rungs: &[Rung]) -> String {
 }
 
 /// How sure a contract is, in a word.
-pub fn trust(trust: Trust) -> &'static str {
+pub fn trust(trust: Option<Trust>) -> &'static str {
     match trust {
-        Trust::Official => "official",
-        Trust::Source => "source",
-        Trust::Relayed => "relayed",
-        Trust::Memory => "unverified",
+        Some(Trust::Official) => "official",
+        Some(Trust::Source) => "source",
+        Some(Trust::Relayed) => "relayed",
+        Some(Trust::Memory) => "unverified",
+        None => "–",
     }
 }
 
@@ -148,7 +149,7 @@ pub fn as_json(promise: &Promise) -> Value {
         "cancel": contract.cancel.is_some(),
         "hint": contract.hint.is_some(),
         "on_unknown": rungs,
-        "trust": promise.trust().as_str(),
+        "trust": promise.trust().map(Trust::as_str),
         "unverified": promise.unverified(),
     })
 }

@@ -50,12 +50,12 @@ pub struct Written {
 }
 
 impl Promise {
-    /// How sure it is: as sure as its surest source, unless something that decides an outcome is less so. What has no
-    /// source is as sure as whoever wrote it.
-    pub fn trust(&self) -> Trust {
-        let sources = self.sources.iter().map(|source| source.trust).min().unwrap_or(Trust::Official);
+    /// How sure it is: as sure as its surest source, unless something that decides an outcome is less so. `None` where
+    /// nothing says it.
+    pub fn trust(&self) -> Option<Trust> {
+        let surest = self.sources.iter().map(|source| source.trust).min();
         let deciding = self.marks.iter().filter(|mark| mark.decides()).map(|mark| mark.trust);
-        deciding.chain([sources]).max().unwrap_or(sources)
+        deciding.chain(surest).max()
     }
 
     /// The values that decide an outcome and that nobody has verified, as in `key.window`. Nothing may rest on them

@@ -103,6 +103,8 @@ fn a_files_own_contracts_are_shown_with_the_built_in_ones() {
         list.contains("Example announcements API: POST /v1/channels/{channel}/announcements (of this file)"),
         "{list}"
     );
+    let without_sources = list.lines().find(|line| line.starts_with("example.deposits")).expect("it");
+    assert!(without_sources.ends_with('–'), "nothing says how sure it is: {without_sources}");
     let printed = said(&["contracts", "example.orders", "--config", &config]);
     assert!(printed.contains("window = \"1d\"") && printed.contains("encode = \"sf-string\""), "{printed}");
     let (code, _, err) = outboxd(&["contracts", "--config", "no/such.toml"]);
