@@ -32,6 +32,8 @@ mod late;
 mod mark_cancel;
 mod migrate;
 mod plans;
+mod resolve;
+mod retry;
 mod roles;
 mod settle;
 mod settle_again;
