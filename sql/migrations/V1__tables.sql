@@ -46,6 +46,9 @@ create table outbox.action (
   constraint input_hash_is_sha256 check (octet_length(input_hash) = 32)
 );
 
+-- Who compensates it.
+create index action_compensates on outbox.action (compensates) where compensates is not null;
+
 -- Where it stands: one narrow row per action, the only one that is updated.
 create table outbox.delivery (
   action_id      uuid        primary key,

@@ -9,6 +9,7 @@ mod claim;
 mod claim_fair;
 mod claim_lapse;
 mod claim_stops;
+mod compensation;
 mod control;
 mod daemon_answers;
 mod daemon_config;
