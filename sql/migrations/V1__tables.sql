@@ -174,6 +174,8 @@ create table outbox.operation (
   contract       text,
   meaning        text,
   owner          text,
+  -- How long after the last send an absence proves something; null = never.
+  absence        interval,
   updated_at     timestamptz not null default clock_timestamp(),
   forgets_before timestamptz not null default '-infinity'
 );

@@ -212,6 +212,7 @@ impl Claimer {
                 contract: &operation.terms.contract.name,
                 meaning: &operation.meaning,
                 owner: &operation.owner,
+                absence: operation.terms.contract.absence(),
             })
             .collect();
         self.ledger.write_inventory(&rows).await
