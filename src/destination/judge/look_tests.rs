@@ -22,8 +22,9 @@ fn list(query: &str) -> Lookup {
 }
 
 fn judged(lookup: &Lookup, expected: Vec<Expected<'_>>, answer: &Answer) -> Finding {
-    let contract = operation().terms.contract;
-    let carries = carries(&lookup.question, &contract);
+    let operation = operation();
+    let carries = carries(&lookup.question, &operation);
+    let contract = operation.terms.contract;
     Mark { asked: Asked::Lookup(lookup), contract: &contract, carries, expected }.judge(answer, SystemTime::UNIX_EPOCH)
 }
 
@@ -138,7 +139,7 @@ fn a_cancel_neutralises_only_where_it_says_so() {
     let cancel = |path| Cancel { question: question("POST", path, &[]), done: when(200, None), asking: asking() };
     let of = |path, status| {
         let cancel = cancel(path);
-        let carries = carries(&cancel.question, &contract);
+        let carries = carries(&cancel.question, &operation());
         let mark = Mark { asked: Asked::Cancel(&cancel), contract: &contract, carries, expected: vec![] };
         let finding = mark.judge(&answer(status, &[], "", End::Broken), SystemTime::UNIX_EPOCH);
         (finding.evidence, finding.reason)

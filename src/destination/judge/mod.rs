@@ -58,8 +58,18 @@ pub(super) fn reads(contract: &Contract, status: StatusCode, headers: &HeaderMap
     if in_body || (otherwise == Reads::Excerpt && any_in_body(asides)) { Reads::Whole } else { otherwise }
 }
 
-/// What the answer means. `expected` is what the contract compares; `wall` is now, for an answer without a date.
-pub(super) fn judge(contract: &Contract, expected: &[Expected<'_>], answer: &Answer, wall: SystemTime) -> Finding {
+/// What an answer to a send is held against.
+pub(super) struct Against<'c> {
+    pub(super) contract: &'c Contract,
+    /// The request carried the key.
+    pub(super) keyed: bool,
+    /// What the contract compares.
+    pub(super) expected: Vec<Expected<'c>>,
+}
+
+/// What the answer means. `wall` is now, for an answer without a date.
+pub(super) fn judge(against: &Against<'_>, answer: &Answer, wall: SystemTime) -> Finding {
+    let Against { contract, expected, .. } = against;
     let rule = match rule_for(contract, answer) {
         Ruled::By(rule) => Some(rule),
         Ruled::ByNone => None,
@@ -71,7 +81,7 @@ pub(super) fn judge(contract: &Contract, expected: &[Expected<'_>], answer: &Ans
     let class = rule.map_or_else(|| default_of(answer.status), |rule| rule.class);
     let mut finding = match class {
         Class::Applied => confirmed(contract, expected, answer),
-        Class::Duplicate => duplicate(contract, rule, expected, answer),
+        Class::Duplicate => duplicate(against, rule, answer),
         Class::Rejected => {
             Finding::because(Evidence::Rejected { replayed: is_replayed(contract, answer) }, Reason::Rejected)
         }
@@ -154,12 +164,13 @@ fn confirmed(contract: &Contract, expected: &[Expected<'_>], answer: &Answer) ->
 }
 
 /// A repeat that the destination recognised: a confirmation, if it is our key that it recognised.
-fn duplicate(contract: &Contract, rule: Option<&Rule>, expected: &[Expected<'_>], answer: &Answer) -> Finding {
+fn duplicate(against: &Against<'_>, rule: Option<&Rule>, answer: &Answer) -> Finding {
+    let Against { contract, keyed, expected } = against;
     if rule.is_some_and(|rule| rule.then.is_some()) {
         return Finding::because(Evidence::UnknownAnswer, Reason::UnknownAnswer)
             .with_detail("it exists already; to be compared with what was sent");
     }
-    if contract.key.is_none() && !any_is_ours(expected) {
+    if !keyed && !any_is_ours(expected) {
         return mismatch("neither key nor reference says that it is ours");
     }
     let pointers = rule.iter().flat_map(|rule| rule.when.json.iter().map(|(pointer, _)| pointer.as_str()));
