@@ -62,7 +62,7 @@ fn required(table: &Table<'_>, key: &str, sources: &Sources<'_>) -> Result<Secre
 /// A secret that travels as a header's value. What is wrong with it is said without showing it.
 fn header_secret(table: &Table<'_>, key: &str, sources: &Sources<'_>) -> Result<Secret, Reported> {
     let secret = required(table, key, sources)?;
-    match sources.secrets == Secrets::Skip || http::is_header_value(secret.expose()) {
+    match sources.secrets != Secrets::Resolve || http::is_header_value(secret.expose()) {
         true => Ok(secret),
         false => Err(table.wrong(key, "is a secret with a line break or control character, which no header can carry")),
     }
