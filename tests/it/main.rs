@@ -31,6 +31,7 @@ mod guards;
 mod late;
 mod migrate;
 mod plans;
+mod presets;
 mod roles;
 mod settle;
 mod settle_again;

@@ -149,18 +149,20 @@ fn default_of(status: StatusCode) -> Class {
     }
 }
 
-/// A confirmation, if it is one of what was sent. The receipt stays in any case: a person finds the effect by it.
+/// A confirmation, if it is one of what was sent.
 fn confirmed(contract: &Contract, expected: &[Expected<'_>], answer: &Answer) -> Finding {
-    let finding = match compare(expected, answer.body.json.as_ref()) {
-        Compared::Same => {
-            let finding = Finding::new(Evidence::Accepted, None);
-            Finding { detail: receipt_cut_off(&contract.receipt.id, answer), ..finding }
+    let receipt = receipt(&contract.receipt.id, answer);
+    match compare(expected, answer.body.json.as_ref()) {
+        Compared::Same => Finding {
+            receipt,
+            detail: receipt_cut_off(&contract.receipt.id, answer),
+            ..Finding::new(Evidence::Accepted, None)
+        },
+        Compared::Differs(at) => Finding { receipt, ..differs(at) },
+        Compared::Missing(at) => {
+            Finding::because(Evidence::UnknownAnswer, Reason::UnmatchedAnswer).with_detail(nothing_to_compare(at))
         }
-        Compared::Differs(at) => mismatch(format!("`{at}` is not what was sent")),
-        Compared::Missing(at) => Finding::because(Evidence::UnknownAnswer, Reason::UnmatchedAnswer)
-            .with_detail(format!("nothing to compare at `{at}`")),
-    };
-    Finding { receipt: receipt(&contract.receipt.id, answer), ..finding }
+    }
 }
 
 /// A repeat that the destination recognised: a confirmation, if it is our key that it recognised.
@@ -178,13 +180,27 @@ fn duplicate(against: &Against<'_>, rule: Option<&Rule>, answer: &Answer) -> Fin
     let mut pointers = pointers.chain(receipt.and_then(pointer_of));
     let json = answer.body.json.as_ref();
     match json.and_then(|json| pointers.find(|pointer| is_one_of_several(json, pointer))) {
-        Some(pointer) => mismatch(format!("`{pointer}` is one of several")),
+        Some(pointer) => is_several(pointer),
         None => confirmed(contract, expected, answer),
     }
 }
 
 fn mismatch(note: impl Into<String>) -> Finding {
     Finding::because(Evidence::Mismatch, Reason::Mismatch).with_detail(note)
+}
+
+/// Something else; its receipt is for the person who must decide.
+fn differs(at: &str) -> Finding {
+    mismatch(format!("`{at}` is not what was sent"))
+}
+
+/// Perhaps somebody else's.
+fn is_several(pointer: &str) -> Finding {
+    mismatch(format!("`{pointer}` is one of several"))
+}
+
+fn nothing_to_compare(at: &str) -> String {
+    format!("nothing to compare at `{at}`")
 }
 
 /// Whether the refusal is the replay of the first answer.
