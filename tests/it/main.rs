@@ -40,6 +40,7 @@ mod late;
 mod mark_cancel;
 mod migrate;
 mod plans;
+mod presets;
 mod resolve;
 mod retry;
 mod roles;
