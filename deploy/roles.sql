@@ -7,7 +7,7 @@
 --
 -- outbox_app         an application: enqueues, receives, cancels, reads the status; never a body, never another table
 -- outbox_dispatcher  `outboxd run` and `check`: moves deliveries, writes history and the inventory; deletes nothing
--- outbox_operator    a person's tool: stops things and reads the history
+-- outbox_operator    a person's tool: stops things, decides what no evidence does, reads the history; never a body
 -- outbox_reader      a UI or an assistant: reads the status
 --
 -- Roles belong to the whole cluster, what they may do to this database.
@@ -41,7 +41,8 @@ grant usage on schema outbox to outbox_app, outbox_dispatcher, outbox_operator, 
 grant select on outbox.status to outbox_app, outbox_operator, outbox_reader;
 grant execute on function
     outbox.label(text, text),
-    outbox.sentence(text, text, timestamptz, timestamptz, timestamptz, text, timestamptz, boolean, boolean),
+    outbox.sentence(text, text, timestamptz, timestamptz, timestamptz, text, timestamptz, boolean, boolean, boolean),
+    outbox.took_effect(uuid),
     outbox.ago(timestamptz),
     outbox.utc(timestamptz)
   to outbox_app, outbox_operator, outbox_reader;
@@ -58,17 +59,24 @@ grant execute on function
 grant execute on function
     outbox.cancel(uuid, text, text),
     outbox.revoke(text, text, text, text, text, text),
-    outbox.restore(bigint, text, text)
+    outbox.restore(bigint, text, text),
+    outbox.resolve(uuid, text, text, text, text),
+    outbox.retry(uuid, text, text)
   to outbox_operator;
-grant select on outbox.attempt, outbox.cancellation, outbox.revocation, outbox.operation to outbox_operator;
+-- The whole story of an action, but never what is in it.
+grant select (action_id, tenant, principal, operation, retry_key, event_id, proposal_id, workflow_id, traceparent,
+    content_type, input_hash, ordering_key, not_before, expires_at, authority, compensates, created_at)
+  on outbox.action to outbox_operator;
+grant select on outbox.delivery, outbox.attempt, outbox.tombstone, outbox.cancellation, outbox.revocation, outbox.operation
+  to outbox_operator;
 
 -- What the statements of `outboxd run` touch.
 grant select on outbox.action, outbox.cancellation, outbox.revocation to outbox_dispatcher;
 grant select, update on outbox.delivery to outbox_dispatcher;
 grant select, insert on outbox.attempt to outbox_dispatcher;
 grant select on outbox.operation to outbox_dispatcher;
-grant insert (operation, destination, effect, contract, meaning, owner),
-    update (destination, effect, contract, meaning, owner, updated_at)
+grant insert (operation, destination, effect, contract, meaning, owner, absence),
+    update (destination, effect, contract, meaning, owner, absence, updated_at)
   on outbox.operation to outbox_dispatcher; -- never forgets_before
 grant execute on function outbox.schema_version() to outbox_dispatcher;
 

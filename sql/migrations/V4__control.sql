@@ -1,5 +1,20 @@
 -- Stopping what has been committed: one action (cancel) or an authority (revoke, restore).
 
+-- Whoever stops or decides something says who and why (OB422).
+create function outbox.refuse_unfounded(what text, by text, reason text) returns void
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
+declare
+  wrong text := case
+    when coalesce(btrim(by), '') = '' or coalesce(btrim(reason), '') = '' then 'needs who (by) and why (reason)'
+    when octet_length(by) > 200 then 'takes a `by` of at most 200 bytes'
+    when octet_length(reason) > 4000 then 'takes a reason of at most 4000 bytes'
+  end;
+begin
+  if wrong is not null then
+    raise exception '% %', what, wrong using errcode = 'OB422';
+  end if;
+end $$;
+
 -- Requests that an action is not sent any more. Returns `cancelled` where that is certain: nobody holds it and
 -- nothing is in doubt; `requested` where a worker holds it or an earlier attempt may have taken effect. OB412 where it
 -- is closed. Never waits for a row in flight.
@@ -9,9 +24,7 @@ language plpgsql volatile security definer set search_path = pg_catalog, outbox,
 declare
   v_state text;
 begin
-  if coalesce(cancel.by, '') = '' or coalesce(cancel.reason, '') = '' then
-    raise exception 'cancel needs who (by) and why (reason)' using errcode = 'OB422';
-  end if;
+  perform outbox.refuse_unfounded('cancel', cancel.by, cancel.reason);
   select d.state into v_state from outbox.delivery d where d.action_id = cancel.action_id;
   if not found then
     raise exception 'there is no action %', cancel.action_id using errcode = 'OB412';
@@ -46,9 +59,8 @@ language plpgsql volatile security definer set search_path = pg_catalog, outbox,
 declare
   v_number bigint;
 begin
-  if coalesce(revoke.by, '') = '' or coalesce(revoke.reason, '') = '' then
-    raise exception 'revoke needs who (by) and why (reason)' using errcode = 'OB422';
-  elsif coalesce(revoke.tenant, revoke.principal, revoke.operation, revoke.authority) is null then
+  perform outbox.refuse_unfounded('revoke', revoke.by, revoke.reason);
+  if coalesce(revoke.tenant, revoke.principal, revoke.operation, revoke.authority) is null then
     raise exception 'revoke needs at least one of tenant, principal, operation and authority' using errcode = 'OB422';
   end if;
   insert into outbox.revocation (tenant, principal, operation, authority, revoked_by, reason)
@@ -62,9 +74,8 @@ create function outbox.restore(revocation bigint, by text, reason text) returns 
 language plpgsql volatile security definer set search_path = pg_catalog, outbox, pg_temp as $$
 #variable_conflict use_column
 begin
-  if coalesce(restore.by, '') = '' or coalesce(restore.reason, '') = '' then
-    raise exception 'restore needs who (by) and why (reason)' using errcode = 'OB422';
-  elsif not exists (select from outbox.revocation r where r.revocation = restore.revocation) then
+  perform outbox.refuse_unfounded('restore', restore.by, restore.reason);
+  if not exists (select from outbox.revocation r where r.revocation = restore.revocation) then
     raise exception 'there is no revocation %', restore.revocation using errcode = 'OB412';
   end if;
   update outbox.revocation r

@@ -11,7 +11,7 @@ use super::pauses::{Change, Pauses};
 use super::rest::Sleeper;
 use super::route::Route;
 use super::slots::{Slot, Slots};
-use super::walk::{Found, Walk};
+use super::walk::{Found, Walk, place};
 use super::{Settings, Stop};
 use crate::core::contract::Effect;
 use crate::core::next_step::{Plan, next_step};
@@ -98,14 +98,19 @@ impl Claimer {
     pub(super) async fn claim(&mut self) -> Result<Found, LedgerError> {
         self.walk.turn = self.walk.turn.wrapping_add(1);
         let shares = self.slots.shares(&self.walk.hungry, &self.pauses.open(), self.walk.turn);
-        let wants: Vec<Want> = (self.routes.iter().zip(&shares).zip(&self.walk.after))
-            .filter(|((_, share), _)| **share > 0)
-            .map(|((route, share), after)| Want {
+        let wants: Vec<Want> = (self.routes.iter().zip(&shares))
+            .flat_map(|(route, share)| {
+                let asking = asking_part(*share, self.walk.turn);
+                [(false, share - asking), (true, asking)].map(|(asks, free)| (route, asks, free))
+            })
+            .filter(|(_, _, free)| *free > 0)
+            .map(|(route, asks, free)| Want {
                 operation: route.operation.name.clone(),
-                free: *share,
+                asks,
+                free,
                 timeout: route.operation.terms.policy.timeout,
                 margin: self.settings.lease_margin,
-                after: after.clone(),
+                after: self.walk.after[place(route.index, asks)].clone(),
                 pins: route.operation.terms.pins,
                 marks: route.operation.terms.marks_sends(),
             })
@@ -115,14 +120,14 @@ impl Claimer {
             return Ok(Found { some: false, hungry: true, partly: false, full });
         }
         let claims = self.ledger.claim(&wants).await?;
-        let mut got = vec![0; self.routes.len()];
+        let mut got = vec![0; self.routes.len() * 2];
         let some = !claims.claimed.is_empty();
         let mut to_mark: BTreeMap<usize, Vec<(Claimed, Slot)>> = BTreeMap::new();
         for claimed in claims.claimed {
             let Some(route) = self.routes.iter().find(|r| r.operation.name == claimed.intent.operation) else {
                 continue;
             };
-            got[route.index] += 1;
+            got[place(route.index, claimed.asked)] += 1;
             let slot = self.slots.take(route.index);
             self.pauses.claimed(route.destination_index);
             let marks = route.operation.terms.marks_sends()
@@ -137,13 +142,22 @@ impl Claimer {
             self.mark_and_start(&self.routes[route], held).await;
         }
         let (mut hungry, mut partly) = (false, false);
-        for (name, next_after) in claims.next_after {
-            if let Some(route) = self.routes.iter().find(|r| r.operation.name == name) {
-                let ate_all = got[route.index] >= shares[route.index];
-                let more = self.walk.went(route.index, next_after, got[route.index]);
-                self.walk.hungry[route.index] = ate_all || more;
+        let mut eaters = vec![false; self.routes.len()];
+        for next in claims.next_after {
+            let route = self.routes.iter().find(|r| r.operation.name == next.operation);
+            let want = wants.iter().find(|w| w.operation == next.operation && w.asks == next.asks);
+            if let (Some(route), Some(want)) = (route, want) {
+                let place = place(route.index, next.asks);
+                let ate_all = got[place] >= want.free;
+                let more = self.walk.went(place, next.after, got[place]);
+                eaters[route.index] |= ate_all || more;
                 hungry |= ate_all;
                 partly |= more && !ate_all;
+            }
+        }
+        for (hungry, (eats, share)) in self.walk.hungry.iter_mut().zip(eaters.iter().zip(&shares)) {
+            if *share > 0 {
+                *hungry = *eats;
             }
         }
         Ok(Found { some, hungry, partly, full })
@@ -195,9 +209,19 @@ impl Claimer {
                 contract: &operation.terms.contract.name,
                 meaning: &operation.meaning,
                 owner: &operation.owner,
+                absence: operation.terms.contract.absence(),
             })
             .collect();
         self.ledger.write_inventory(&rows).await
+    }
+}
+
+/// How many of an operation's slots are for lookups and cancels: a small part, so that a backlog of doubts doesn't keep
+/// sends waiting; every fourth time the only one there is, so that sends don't keep doubts waiting either.
+fn asking_part(share: u32, turn: usize) -> u32 {
+    match share {
+        0 | 1 => share * u32::from(turn % 4 == 3),
+        _ => (share / 8).max(1),
     }
 }
 

@@ -20,39 +20,44 @@ pub struct Found {
 
 /// Where the claims have got to. A claim looks at a part of the tenants; several make a round.
 pub struct Walk {
-    /// Of each operation, the tenant where its next claim starts.
+    /// Of each [`place`], the tenant where its next claim starts.
     pub after: Vec<String>,
     /// Whether each operation had more due than it got.
     pub hungry: Vec<bool>,
-    /// Whether the round has found anything.
+    /// Whether the round of each place has found anything.
     found: Vec<bool>,
     /// Which operation is served first.
     pub turn: usize,
     locked_wait: Duration,
 }
 
+/// Where an operation's rows are walked: those that send, and those that ask its destination.
+pub const fn place(operation: usize, asks: bool) -> usize {
+    operation * 2 + asks as usize
+}
+
 impl Walk {
     /// Before the first claim.
     pub fn new(operations: usize) -> Self {
         Self {
-            after: vec![String::new(); operations],
+            after: vec![String::new(); operations * 2],
             hungry: vec![true; operations],
-            found: vec![false; operations],
+            found: vec![false; operations * 2],
             turn: 0,
             locked_wait: SHORTEST_LOOK,
         }
     }
 
-    /// A claim of an operation has got so many rows and as far as `next_after`. True where more may be due: a part of
-    /// a round says nothing about the rest; a whole round without a find says that nothing is.
-    pub fn went(&mut self, operation: usize, next_after: String, got: u32) -> bool {
-        let began_round = self.after[operation].is_empty();
-        self.found[operation] = got > 0 || (!began_round && self.found[operation]);
-        self.after[operation] = next_after;
+    /// A claim of a place has got so many rows and as far as `next_after`. True where more may be due: a part of a
+    /// round says nothing about the rest; a whole round without a find says that nothing is.
+    pub fn went(&mut self, place: usize, next_after: String, got: u32) -> bool {
+        let began_round = self.after[place].is_empty();
+        self.found[place] = got > 0 || (!began_round && self.found[place]);
+        self.after[place] = next_after;
         if got > 0 {
             self.locked_wait = SHORTEST_LOOK;
         }
-        !self.after[operation].is_empty() || (!began_round && self.found[operation])
+        !self.after[place].is_empty() || (!began_round && self.found[place])
     }
 
     /// How long to wait where everything due is locked: twice as long each time.

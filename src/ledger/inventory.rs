@@ -1,5 +1,8 @@
 //! The inventory of operations (R20).
 
+use std::time::Duration;
+
+use super::values::micros;
 use super::{Ledger, LedgerError};
 
 const INVENTORY: &str = include_str!("../../sql/inventory.sql");
@@ -14,12 +17,15 @@ pub struct InventoryRow<'a> {
     pub contract: &'a str,
     pub meaning: &'a str,
     pub owner: &'a str,
+    /// How long after the last send an absence proves something: the longest that the contract says.
+    pub absence: Option<Duration>,
 }
 
 impl Ledger {
     /// Writes the inventory. See `sql/inventory.sql`.
     pub async fn write_inventory(&self, rows: &[InventoryRow<'_>]) -> Result<(), LedgerError> {
         let column = |of: fn(&InventoryRow<'_>) -> String| -> Vec<String> { rows.iter().map(of).collect() };
+        let absence: Vec<Option<i64>> = rows.iter().map(|r| r.absence.map(micros)).collect();
         let client = self.pool.get().await?;
         let statement = client.prepare_cached(INVENTORY).await?;
         client
@@ -32,6 +38,7 @@ impl Ledger {
                     &column(|r| r.contract.to_owned()),
                     &column(|r| r.meaning.to_owned()),
                     &column(|r| r.owner.to_owned()),
+                    &absence,
                 ],
             )
             .await?;

@@ -20,7 +20,7 @@ mod values;
 use deadpool_postgres::Pool;
 
 pub use bell::{Bell, Door};
-pub use claim::{Claimed, Claims, Lease, Want};
+pub use claim::{Claimed, Claims, Lease, NextAfter, Want};
 pub use error::LedgerError;
 pub use inventory::InventoryRow;
 pub use late::LateTestimony;

@@ -94,7 +94,7 @@ async fn r24_eight_claimers_at_once_take_no_row_twice_and_leave_none() {
                     if claims.claimed.is_empty() && want.after.is_empty() {
                         return mine;
                     }
-                    want.after.clone_from(&claims.next_after[0].1);
+                    want.after.clone_from(&claims.next_after[0].after);
                     mine.extend(claims.claimed.iter().map(|c| c.intent.id));
                 }
             })

@@ -1,6 +1,7 @@
 //! deploy/roles.sql: each role can do its work, and nothing else. Run as real logins that are members of one role.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use outboxd::core::action::Step;
 use outboxd::core::evidence::Evidence;
@@ -83,6 +84,8 @@ async fn r8_an_application_can_enqueue_receive_cancel_and_read_the_status_only()
         "select * from outbox.attempt",
         "select outbox.revoke('app', 'why', tenant => 't')",
         "select outbox.restore(1, 'app', 'why')",
+        "select outbox.resolve(action_id, 'happened', 'app', 'why') from outbox.status",
+        "select outbox.retry(action_id, 'app', 'why') from outbox.status",
         "select outbox.uuid_v7()",
         "select outbox.schema_version()",
     ]
@@ -114,11 +117,23 @@ async fn r10_a_reader_can_read_the_status_only() {
 }
 
 #[tokio::test]
-async fn r21_an_operator_can_stop_things_and_read_the_history() {
+async fn r21_an_operator_can_stop_things_decide_and_read_the_history() {
     let db = with_roles().await;
     let action = db.enqueue(NOTE, "{}", "k").await;
+    let held = db.enqueue(NOTE, "{}", "held").await;
+    db.run(&format!(
+        "update outbox.delivery set state = 'outcome_unknown', step = 'review', due_at = null, doubt_since = now()
+         where action_id = '{held}'"
+    ))
+    .await;
     let operator = member(&db, "outbox_operator").await;
     for sql in [
+        "select action_id, workflow_id, traceparent, compensates, created_at from outbox.action",
+        "select * from outbox.delivery",
+        "select * from outbox.tombstone",
+        &format!("select outbox.resolve('{held}', 'did_not_happen', 'op', 'why')"),
+        &format!("select outbox.retry('{held}', 'op', 'why')"),
+        "select outbox.took_effect(action_id) from outbox.status",
         "select * from outbox.status",
         "select * from outbox.attempt",
         "select outbox.restore(outbox.revoke('op', 'why', tenant => 't'), 'op', 'why')",
@@ -131,6 +146,8 @@ async fn r21_an_operator_can_stop_things_and_read_the_history() {
     }
     for sql in [
         "select body from outbox.action",
+        "select params from outbox.action",
+        "select headers from outbox.action",
         "select outbox.enqueue('note.publish', '{}', 'k2')",
         "update outbox.delivery set state = 'succeeded'",
         "update outbox.revocation set lifted_at = now(), lifted_by = 'op'",
@@ -155,6 +172,7 @@ async fn r24_a_dispatcher_can_run_every_statement_of_the_ledger() {
         contract: "test",
         meaning: "Publish a note",
         owner: "tests",
+        absence: Some(Duration::from_secs(60)),
     };
     ledger.write_inventory(&[of("keyed")]).await.unwrap();
     ledger.write_inventory(&[of("idempotent")]).await.unwrap();
@@ -191,6 +209,8 @@ async fn r24_a_dispatcher_can_do_nothing_but_its_work() {
         "select outbox.enqueue('note.publish', '{}', 'k2')",
         "select outbox.cancel(gen_random_uuid(), 'me', 'why')",
         "select outbox.revoke('me', 'why', tenant => 't')",
+        "select outbox.resolve(gen_random_uuid(), 'happened', 'me', 'why')",
+        "select outbox.retry(gen_random_uuid(), 'me', 'why')",
         "insert into outbox.cancellation (action_id, requested_by, reason) values (gen_random_uuid(), 'me', 'why')",
         "update outbox.revocation set lifted_at = now(), lifted_by = 'me'",
         "insert into outbox.operation (operation, forgets_before) values ('o', now())",

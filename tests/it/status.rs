@@ -1,6 +1,6 @@
 //! `outbox.status` (R10): what a reader may say is true, in every state.
 
-use outboxd::core::action::{Step, Stop};
+use outboxd::core::action::{State, Step, Stop};
 use outboxd::core::evidence::Evidence;
 use outboxd::core::reason::Reason;
 use outboxd::ledger::Want;
@@ -131,7 +131,7 @@ async fn r10_no_sentence_about_a_doubt_says_more_than_that_it_is_unknown() {
     let sql = "select s.sentence
         from unnest(array['outcome_unknown', 'dispatching']) state, unnest($1::text[]) step, unnest($2::text[]) reason,
           unnest(array[true, false]) cancelled, unnest(array[true, false]) sent,
-          outbox.sentence(state, step, now(), case when sent then now() end, now(), reason, null::timestamptz, cancelled, false) as s(sentence)";
+          outbox.sentence(state, step, now(), case when sent then now() end, now(), reason, null::timestamptz, cancelled, null, true) as s(sentence)";
     let rows = db.client.query(sql, &[&steps, &reasons]).await.unwrap();
     assert_eq!(rows.len(), 2 * steps.len() * reasons.len() * 4);
     for row in rows {
@@ -141,6 +141,203 @@ async fn r10_no_sentence_about_a_doubt_says_more_than_that_it_is_unknown() {
             assert!(!sentence.contains(never), "{sentence}");
         }
     }
+}
+
+/// One line: state, step, then what else matters, and the label and the sentence of it. `at` is 04:05 that day.
+const SENTENCES: &[(&str, &str, &[&str], &str, &str)] = &[
+    ("pending", "send", &[], "pending", "Committed; delivery pending."),
+    ("pending", "send", &["later"], "pending", "Committed; to be sent at 2999-01-02 03:04 UTC."),
+    (
+        "pending",
+        "send",
+        &["reason not_reached", "later"],
+        "pending",
+        "Committed; not sent yet (not reached); next attempt at 2999-01-02 03:04 UTC.",
+    ),
+    (
+        "pending",
+        "send",
+        &["awaits"],
+        "pending",
+        "Committed; waits until what it compensates is known to have happened.",
+    ),
+    (
+        "pending",
+        "send",
+        &["awaits", "reason not_reached", "later"],
+        "pending",
+        "Committed; waits until what it compensates is known to have happened.",
+    ),
+    ("pending", "conclude", &["cancelled"], "pending", "Cancelled; nothing will be sent."),
+    ("pending", "conclude", &["cancelled", "awaits"], "pending", "Cancelled; nothing will be sent."),
+    ("dispatching", "send", &[], "dispatching", "Committed; a worker has it, nothing has been sent yet."),
+    ("dispatching", "send", &["cancelled"], "dispatching", "Committed; a worker has it, nothing has been sent yet."),
+    ("dispatching", "conclude", &["cancelled"], "dispatching", "Cancelled; nothing will be sent."),
+    ("dispatching", "send", &["sent"], "dispatching", "Sent 0 s ago; no answer yet."),
+    (
+        "dispatching",
+        "send",
+        &["doubt", "sent"],
+        "dispatching",
+        "Outcome unknown since 2001-02-03 04:05 UTC; being sent again under the same key.",
+    ),
+    (
+        "dispatching",
+        "lookup",
+        &["doubt", "sent"],
+        "dispatching",
+        "Outcome unknown since 2001-02-03 04:05 UTC; asking the destination.",
+    ),
+    (
+        "dispatching",
+        "cancel",
+        &["doubt", "sent"],
+        "dispatching",
+        "Outcome unknown since 2001-02-03 04:05 UTC; being cancelled at the destination.",
+    ),
+    (
+        "dispatching",
+        "conclude",
+        &["doubt", "sent", "cancelled"],
+        "dispatching",
+        "Outcome unknown since 2001-02-03 04:05 UTC; being worked out.",
+    ),
+    (
+        "retryable_failure",
+        "send",
+        &["reason throttled", "later"],
+        "retryable_failure",
+        "Not done yet (throttled); next attempt at 2999-01-02 03:04 UTC.",
+    ),
+    (
+        "retryable_failure",
+        "conclude",
+        &["reason throttled", "cancelled"],
+        "retryable_failure",
+        "Cancelled; nothing will be sent.",
+    ),
+    (
+        "outcome_unknown",
+        "send",
+        &["doubt"],
+        "awaiting_resend",
+        "Outcome unknown since 2001-02-03 04:05 UTC; to be sent again under the same key.",
+    ),
+    (
+        "outcome_unknown",
+        "send",
+        &["doubt", "reason operator"],
+        "awaiting_resend",
+        "Outcome unknown since 2001-02-03 04:05 UTC; to be sent again under the same key, as an operator decided.",
+    ),
+    (
+        "outcome_unknown",
+        "lookup",
+        &["doubt"],
+        "awaiting_reconciliation",
+        "Outcome unknown since 2001-02-03 04:05 UTC; asking the destination.",
+    ),
+    (
+        "outcome_unknown",
+        "cancel",
+        &["doubt"],
+        "awaiting_reconciliation",
+        "Outcome unknown since 2001-02-03 04:05 UTC; being cancelled at the destination.",
+    ),
+    (
+        "outcome_unknown",
+        "conclude",
+        &["doubt"],
+        "awaiting_reconciliation",
+        "Outcome unknown since 2001-02-03 04:05 UTC; being worked out.",
+    ),
+    (
+        "outcome_unknown",
+        "review",
+        &["doubt", "reason key_window_closed"],
+        "awaiting_review",
+        "Outcome unknown since 2001-02-03 04:05 UTC; a person must decide.",
+    ),
+    ("succeeded", "conclude", &[], "succeeded", "Delivered; the destination confirmed it at 2001-02-03 04:05 UTC."),
+    (
+        "succeeded",
+        "conclude",
+        &["reason operator"],
+        "succeeded",
+        "Delivered, as an operator decided at 2001-02-03 04:05 UTC.",
+    ),
+    (
+        "terminal_failure",
+        "conclude",
+        &["reason rejected", "did not"],
+        "terminal_failure",
+        "Not delivered (rejected); it will not be tried again.",
+    ),
+    (
+        "terminal_failure",
+        "conclude",
+        &["reason nothing_to_compensate", "did not", "cancelled"],
+        "terminal_failure",
+        "Not delivered (nothing to compensate); it will not be tried again.",
+    ),
+    (
+        "terminal_failure",
+        "conclude",
+        &["reason operator", "did not"],
+        "terminal_failure",
+        "Not delivered, as an operator decided at 2001-02-03 04:05 UTC; it will not be tried again.",
+    ),
+    (
+        "terminal_failure",
+        "conclude",
+        &["reason rejected"],
+        "terminal_failure",
+        "Closed as not delivered (rejected), but contradicted: the destination confirmed it later; a person must look.",
+    ),
+    (
+        "terminal_failure",
+        "conclude",
+        &["reason rejected", "did"],
+        "terminal_failure",
+        "Closed as not delivered (rejected), but it took effect, as an operator decided later.",
+    ),
+];
+
+#[tokio::test]
+async fn r10_every_state_and_label_has_its_sentence() {
+    let db = Database::new().await;
+    for (state, step, also, label, sentence) in SENTENCES {
+        let has = |what: &str| also.contains(&what);
+        let reason = also.iter().find_map(|what| what.strip_prefix("reason "));
+        let took_effect = if has("did") { Some(true) } else { has("did not").then_some(false) };
+        let sql = "select outbox.label($1, $2), outbox.sentence($1, $2,
+            case when $3 then '2001-02-03 04:05:06+00'::timestamptz end, case when $4 then clock_timestamp() end,
+            case when $5 then '2999-01-02 03:04+00'::timestamptz else now() end, $6,
+            case when $1 in ('succeeded', 'terminal_failure') then '2001-02-03 04:05:06+00'::timestamptz end, $7, $8, $9)";
+        let row = (db.client)
+            .query_one(
+                sql,
+                &[
+                    state,
+                    step,
+                    &has("doubt"),
+                    &has("sent"),
+                    &has("later"),
+                    &reason,
+                    &has("cancelled"),
+                    &took_effect,
+                    &has("awaits"),
+                ],
+            )
+            .await
+            .unwrap();
+        assert_eq!((row.get::<_, &str>(0), row.get::<_, &str>(1)), (*label, *sentence), "{state} {step} {also:?}");
+    }
+    for state in State::ALL {
+        assert!(SENTENCES.iter().any(|line| line.0 == state.as_str()), "{} has no line", state.as_str());
+    }
+    let labels = ["awaiting_resend", "awaiting_reconciliation", "awaiting_review"];
+    assert!(labels.iter().all(|label| SENTENCES.iter().any(|line| line.3 == *label)));
 }
 
 #[tokio::test]

@@ -82,6 +82,12 @@ impl Contract {
         }
     }
 
+    /// How long after the last send a word of the destination that nothing happened proves it, for lookup and cancel
+    /// alike; `None` where it never does.
+    pub fn absence(&self) -> Option<Duration> {
+        [Step::Lookup, Step::Cancel].into_iter().filter_map(|step| self.asking(step)?.absence.after()).max()
+    }
+
     /// The timing of a lookup or a cancel; `None` for the other steps, and where the contract has none.
     pub fn asking(&self, step: Step) -> Option<&Asking> {
         match step {

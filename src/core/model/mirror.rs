@@ -1,6 +1,4 @@
 //! The statements of the ledger, in the model's terms. Each function names the statement it mirrors; keep them alike.
-//!
-//! `sql/migrations` has no statement yet for an operator's decision and for `cancel_sent_at`: those mirror the design.
 
 use super::contracts::Promise;
 use super::mistakes::Mistake;
@@ -105,7 +103,7 @@ pub fn mark(world: &mut World, at: usize) {
     }
 }
 
-/// `cancel_sent_at`, recorded under the fence before the cancel leaves.
+/// `sql/mark_cancel.sql`: the cancel is recorded before it leaves, where the claim is still the row's.
 pub fn record_cancel(world: &mut World, at: usize) {
     if world.row.due.is_none_or(|due| due >= 0) {
         return;
@@ -280,23 +278,34 @@ pub enum Decision {
     Retry,
 }
 
-/// `outbox.resolve` and `outbox.retry`, as the design words them. False = refused (OB412).
-pub fn resolve(world: &mut World, decision: Decision) -> bool {
+/// `outbox.resolve` and `outbox.retry`. False = refused (OB412).
+pub fn resolve(world: &mut World, decision: Decision, promise: &Promise) -> bool {
     let row = world.row;
-    let held_by_nobody = row.state == State::OutcomeUnknown;
-    let may_arrive = row.last.is_some_and(|last| last.age <= ABSENCE);
-    let again =
-        Delivery { state: State::Pending, due: Some(0), cancel_sent: row.cancel_sent, ..World::new(world.allowed).row };
+    let unknown = row.state == State::OutcomeUnknown;
+    let absence = promise.terms(world.pins).contract.absence().map_or(0, in_ticks);
+    let may_arrive = row.last.is_some_and(|last| last.age <= absence);
+    let undone = unknown && !row.proof && !may_arrive;
+    let stopped = world.cancelled || world.revoked;
+    let closed = |state| Delivery {
+        state,
+        step: Step::Conclude,
+        due: None,
+        doubt: None,
+        proof: false,
+        send_again: false,
+        stop_seen: false,
+        ..row
+    };
+    let again = Delivery { state: State::Pending, due: Some(0), ..World::new(world.allowed).row };
     world.row = match decision {
-        Decision::Happened if held_by_nobody => Delivery { state: State::Succeeded, due: None, ..row },
-        Decision::DidNotHappen if held_by_nobody && !may_arrive => {
-            Delivery { state: State::TerminalFailure, due: None, ..row }
+        Decision::Happened if unknown => closed(State::Succeeded),
+        Decision::DidNotHappen if undone => closed(State::TerminalFailure),
+        // Two decisions in one transaction.
+        Decision::DidNotHappenRetry if undone && !row.cancel_sent && !stopped => again,
+        Decision::SendAgain if unknown && !row.proof && !row.cancel_sent => {
+            Delivery { send_again: true, step: Step::Send, due: Some(0), stop_seen: false, ..row }
         }
-        Decision::DidNotHappenRetry if held_by_nobody && !may_arrive && !row.cancel_sent => again,
-        Decision::SendAgain if held_by_nobody && !row.cancel_sent => {
-            Delivery { send_again: true, step: Step::Send, due: Some(0), ..row }
-        }
-        Decision::Retry if row.state == State::TerminalFailure && !row.cancel_sent => again,
+        Decision::Retry if row.state == State::TerminalFailure && !row.cancel_sent && !stopped => again,
         Decision::Happened | Decision::DidNotHappen | Decision::DidNotHappenRetry => return false,
         Decision::SendAgain | Decision::Retry => return false,
     };

@@ -28,9 +28,8 @@
 //!   violation. A lookup or cancel is answered in the tick it leaves.
 //! - Statements are atomic; deciding and settling are one step, since the settle compares what was decided upon and
 //!   a difference decides again. A pause may come before it.
-//! - `mirror` says in Rust what `sql/claim.sql`, `mark.sql`, `settle.sql`, `unsettled.sql`, `late_look.sql` and
-//!   `late_write.sql` say; for `outbox.resolve`, `outbox.retry` and the recording of `cancel_sent_at` it mirrors the
-//!   design.
+//! - `mirror` says in Rust what `sql/claim.sql`, `mark.sql`, `mark_cancel.sql`, `settle.sql`, `unsettled.sql`,
+//!   `late_look.sql`, `late_write.sql`, `outbox.cancel`, `outbox.resolve` and `outbox.retry` say.
 //! - Operators are right: one who is wrong excuses everything. `send_again` is a choice and may take effect twice.
 //! - A failover loses claims, not settles. Until the lost claim's worker testifies the ledger cannot know of its send;
 //!   nothing is asked of the row until then, and nothing ever if that worker dies.

@@ -132,7 +132,7 @@ impl Steps<'_> {
             (Decision::Retry, true, "an operator retries it"),
         ] {
             let mut next = *world;
-            if true_now && mirror::resolve(&mut next, decision) {
+            if true_now && mirror::resolve(&mut next, decision, &self.setting.promise) {
                 next.allowed.decisions -= 1;
                 next.truth.chosen |= decision == Decision::SendAgain;
                 next.truth.conflict = false;

@@ -21,40 +21,48 @@ set search_path = pg_catalog, pg_temp as $$
     else 'awaiting_reconciliation' end $$;
 
 -- One sentence that is true. Whatever is in doubt is said to be unknown, also while it is being sent again.
+-- took_effect: as outbox.took_effect has it. awaits_original: what it compensates is not known to have happened yet.
 create function outbox.sentence(
   state text, step text, doubt_since timestamptz, first_sent_at timestamptz, due_at timestamptz, reason text,
-  closed_at timestamptz, is_cancelled boolean, is_contradicted boolean
+  closed_at timestamptz, is_cancelled boolean, took_effect boolean, awaits_original boolean
 ) returns text language sql stable set search_path = pg_catalog, outbox, pg_temp as $$
   select case
     when doubt_since is not null then format('Outcome unknown since %s; %s.', outbox.utc(doubt_since), case step
       when 'send' then case when state = 'dispatching' then 'being sent again under the same key'
+        when reason = 'operator' then 'to be sent again under the same key, as an operator decided'
         else 'to be sent again under the same key' end
       when 'lookup' then 'asking the destination'
       when 'cancel' then 'being cancelled at the destination'
       when 'review' then 'a person must decide'
       else 'being worked out' end)
+    when state = 'succeeded' and reason = 'operator' then format('Delivered, as an operator decided at %s.', outbox.utc(closed_at))
     when state = 'succeeded' then format('Delivered; the destination confirmed it at %s.', outbox.utc(closed_at))
-    when state = 'terminal_failure' and is_contradicted
-      then format('Closed as not delivered (%s), but contradicted: the destination confirmed it later; a person must look.',
-        replace(coalesce(reason, 'no reason'), '_', ' '))
-    when state = 'terminal_failure' then format('Not delivered (%s); it will not be tried again.', replace(coalesce(reason, 'no reason'), '_', ' '))
+    when state = 'terminal_failure' and took_effect is null
+      then format('Closed as not delivered (%s), but contradicted: the destination confirmed it later; a person must look.', said)
+    when state = 'terminal_failure' and took_effect
+      then format('Closed as not delivered (%s), but it took effect, as an operator decided later.', said)
+    when state = 'terminal_failure' and reason = 'operator'
+      then format('Not delivered, as an operator decided at %s; it will not be tried again.', outbox.utc(closed_at))
+    when state = 'terminal_failure' then format('Not delivered (%s); it will not be tried again.', said)
     when state = 'dispatching' and step = 'send' and first_sent_at is not null
       then format('Sent %s ago; no answer yet.', outbox.ago(first_sent_at))
     -- A worker that is to send may be about to, whatever has been requested since.
     when is_cancelled and not (state = 'dispatching' and step = 'send') then 'Cancelled; nothing will be sent.'
     when state = 'dispatching' then 'Committed; a worker has it, nothing has been sent yet.'
-    when state = 'retryable_failure' then format('Not done yet (%s); next attempt at %s.', replace(coalesce(reason, 'no reason'), '_', ' '), outbox.utc(due_at))
+    when awaits_original then 'Committed; waits until what it compensates is known to have happened.'
+    when state = 'retryable_failure' then format('Not done yet (%s); next attempt at %s.', said, outbox.utc(due_at))
     when due_at > clock_timestamp() and reason is null then format('Committed; to be sent at %s.', outbox.utc(due_at))
-    when reason is not null then format('Committed; not sent yet (%s); next attempt at %s.', replace(reason, '_', ' '), outbox.utc(due_at))
-    else 'Committed; delivery pending.' end $$;
+    when reason is not null then format('Committed; not sent yet (%s); next attempt at %s.', said, outbox.utc(due_at))
+    else 'Committed; delivery pending.' end
+  from (select replace(coalesce(reason, 'no reason'), '_', ' ') as said) r $$;
 
 create view outbox.status as
 select a.action_id, a.tenant, a.principal, a.operation, a.retry_key, d.state::text, d.step::text,
   outbox.label(d.state, d.step) as label,
   outbox.sentence(d.state, d.step, d.doubt_since, d.first_sent_at, d.due_at, d.reason, d.closed_at,
     c.action_id is not null,
-    d.state = 'terminal_failure' and exists (select from outbox.attempt h
-      where h.action_id = d.action_id and h.kind = 'late' and h.verdict = 'contradicts')) as sentence,
+    case when d.state = 'terminal_failure' then outbox.took_effect(d.action_id) end,
+    a.compensates is not null and d.state = 'pending' and outbox.took_effect(a.compensates) is null) as sentence,
   d.attempts, d.reason, d.receipt, d.doubt_since, d.due_at, a.created_at, d.closed_at
 from outbox.action a
 join outbox.delivery d using (action_id)
@@ -62,7 +70,7 @@ left join outbox.cancellation c using (action_id);
 
 -- Which migrations this schema has: compared by every daemon with what it was built for.
 create function outbox.schema_version() returns int language sql immutable set search_path = pg_catalog, pg_temp as $$
-  select 5 $$;
+  select 6 $$;
 
 -- Functions are everybody's by default; ours are for those to whom deploy/roles.sql or the owner grants them.
 revoke all on all functions in schema outbox from public;
