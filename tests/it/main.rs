@@ -15,12 +15,14 @@ mod cli_rule;
 mod cli_show;
 mod control;
 mod daemon_answers;
+mod daemon_cancel;
 mod daemon_config;
 mod daemon_crash;
 mod daemon_delivery;
 mod daemon_doubt;
 mod daemon_drain;
 mod daemon_log;
+mod daemon_lookup;
 #[cfg(feature = "test-hooks")]
 mod daemon_panic;
 mod daemon_retry;
