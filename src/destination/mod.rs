@@ -35,9 +35,7 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 pub use clean::one_line;
 pub use tls::TlsError;
 
-use build::{Sent, Stem, carries};
 use build::{Sent, Stem, carries, carries_key};
-use clean::one_line;
 use connector::Connector;
 use departure::Outgoing;
 use exchange::Heard;

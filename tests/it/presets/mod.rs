@@ -212,7 +212,7 @@ impl Preset {
         // Without a key nothing is `keyed`.
         let mut config = parse("keyed").or_else(|_| parse("unreconcilable")).unwrap_or_else(|e| panic!("{e}"));
         let target = config.targets.remove("d").expect("a destination");
-        (Destination::new(target), config.operations.remove("o").expect("an operation"))
+        (Destination::new(target).expect("usable"), config.operations.remove("o").expect("an operation"))
     }
 
     fn intent(&self, action: u128, body: &str) -> Intent {
