@@ -1,15 +1,17 @@
 -- Claims due rows, of all operations at once, each within its own free slots.
 --
--- $1 text[]    operations
--- $2 int[]     free slots of each; none is claimed that can't be sent now
--- $3 bigint[]  lease of each, microseconds: the operation's timeout and the lease margin
--- $4 text[]    of each, the tenant where the walk starts ('' = the first)
--- $5 bytea[]   pins of each: what its sends are bound to
--- $6 boolean[] whether each marks its sends (it can neither resend nor ask)
--- $7 text      worker
+-- Arrays of one length, one element a want: an operation, and which of its rows.
+-- $1 text[]    operation
+-- $2 boolean[] false: rows that send or conclude; true: rows that ask the destination (step lookup or cancel)
+-- $3 int[]     free slots; none is claimed that can't be worked on now
+-- $4 bigint[]  lease, microseconds: the timeout and the lease margin
+-- $5 text[]    the tenant where the walk starts ('' = the first)
+-- $6 bytea[]   pins: what sends are bound to
+-- $7 boolean[] whether sends are marked (the operation can neither resend nor ask)
+-- $8 text      worker
 --
--- Rows: one per claimed action; for an operation that claimed nothing one with a null action_id. `next_after` goes
--- into $4 of the next claim.
+-- Rows: one per claimed action; for a want that claimed nothing one with a null action_id. `next_after` goes into $5
+-- of the next claim.
 -- Index: delivery_due, walked tenant by tenant (one probe each, at most 256), so that no tenant waits for another's
 -- backlog. statement_timestamp() bounds the index scan; clock_timestamp() would be a filter over every later row.
 -- Race won: SKIP LOCKED never waits; what another claim has taken is no longer due when its lock is gone.
@@ -17,34 +19,36 @@
 -- A lapsed send is doubt from this moment on: the claim itself counts it, names it, writes its history and turns the
 -- step into `conclude`, so that a crash of this worker cannot lose it.
 with recursive want as materialized (
-  select w.* from unnest($1::text[], $2::int[], $3::bigint[], $4::text[], $5::bytea[], $6::boolean[])
-    as w(operation, free, lease, after, pins, marks)
+  select w.* from unnest($1::text[], $2::boolean[], $3::int[], $4::bigint[], $5::text[], $6::bytea[], $7::boolean[])
+    as w(operation, asks, free, lease, after, pins, marks)
   where w.free > 0
-), walk(operation, free, tenant, due_at, looked, found) as (
-  select w.operation, w.free, t.tenant, t.due_at, 1, (t.due_at <= statement_timestamp())::int
+), walk(operation, asks, free, tenant, due_at, looked, found) as (
+  select w.operation, w.asks, w.free, t.tenant, t.due_at, 1, (t.due_at <= statement_timestamp())::int
   from want w cross join lateral (
     select d.tenant, d.due_at from outbox.delivery d
-    where d.operation = w.operation and d.tenant >= w.after and d.due_at is not null and (d.lane is null or d.turn)
-    order by d.operation, d.tenant, d.due_at limit 1) t
+    where d.operation = w.operation and d.asks = w.asks and d.tenant >= w.after
+      and d.due_at is not null and (d.lane is null or d.turn)
+    order by d.operation, d.asks, d.tenant, d.due_at limit 1) t
   union all
-  select k.operation, k.free, t.tenant, t.due_at, k.looked + 1, k.found + (t.due_at <= statement_timestamp())::int
+  select k.operation, k.asks, k.free, t.tenant, t.due_at, k.looked + 1, k.found + (t.due_at <= statement_timestamp())::int
   from walk k cross join lateral (
     select d.tenant, d.due_at from outbox.delivery d
-    where d.operation = k.operation and d.tenant > k.tenant and d.due_at is not null and (d.lane is null or d.turn)
-    order by d.operation, d.tenant, d.due_at limit 1) t
+    where d.operation = k.operation and d.asks = k.asks and d.tenant > k.tenant
+      and d.due_at is not null and (d.lane is null or d.turn)
+    order by d.operation, d.asks, d.tenant, d.due_at limit 1) t
   where k.found < k.free and k.looked < 256
 ), ends as materialized (
-  select w.operation, w.free, w.lease * interval '1 microsecond' as lease, w.pins, w.marks, max(k.found) as found,
+  select w.operation, w.asks, w.free, w.lease * interval '1 microsecond' as lease, w.pins, w.marks, max(k.found) as found,
     case when max(k.found) >= w.free or max(k.looked) >= 256 then max(k.tenant) || E'\x01' else '' end as next_after
-  from want w left join walk k using (operation)
-  group by w.operation, w.free, w.lease, w.pins, w.marks
+  from want w left join walk k using (operation, asks)
+  group by w.operation, w.asks, w.free, w.lease, w.pins, w.marks
 ), pick as materialized (
-  select p.*, e.lease, e.pins, e.marks
-  from walk k join ends e using (operation) cross join lateral (
+  select p.*, e.asks, e.lease, e.pins, e.marks
+  from walk k join ends e using (operation, asks) cross join lateral (
     select d.ctid as at, d.action_id, d.state, d.step, d.due_at, d.fence, d.attempt_id, d.attempts, d.worker,
       d.first_sent_at, d.last_sent_at, d.doubt_since, d.proof, d.override, d.reason, d.updated_at
     from outbox.delivery d
-    where d.operation = k.operation and d.tenant = k.tenant and d.due_at <= statement_timestamp()
+    where d.operation = k.operation and d.asks = k.asks and d.tenant = k.tenant and d.due_at <= statement_timestamp()
       and d.due_at is not null and (d.lane is null or d.turn)
     order by d.due_at limit e.free / e.found for update of d skip locked) p
   where k.due_at <= statement_timestamp()
@@ -87,7 +91,7 @@ with recursive want as materialized (
     step = case t.now when 'lapsed' then 'conclude' else t.now end,
     fence = d.fence + 1,
     attempt_id = gen_random_uuid(),
-    worker = $7,
+    worker = $8,
     due_at = statement_timestamp() + t.lease,
     attempts = d.attempts + (t.now = 'lapsed')::int,
     doubt_since = case when t.now = 'lapsed' then coalesce(d.doubt_since, clock_timestamp()) else d.doubt_since end,
@@ -108,10 +112,10 @@ with recursive want as materialized (
   -- By its place: the row is locked, so that is where it is. A version that is younger than this statement's snapshot
   -- is not claimed; it is still due.
   where d.ctid = t.at
-  returning d.action_id, d.operation, d.tenant, d.fence, d.attempt_id, d.step, d.attempts, d.budget_from,
+  returning t.asks, d.action_id, d.operation, d.tenant, d.fence, d.attempt_id, d.step, d.attempts, d.budget_from,
     t.first_sent_at as first_before, t.last_sent_at as last_before, d.doubt_since, d.doubt_attempt, d.proof,
     d.cancel_sent_at is not null as cancel_sent, t.override and t.now = 'send' as overridden, d.sent_digest, t.stop,
     t.traceparent, t.params, t.headers, t.content_type, t.body
 )
-select e.operation as wanted, e.next_after, statement_timestamp() as claimed_at, c.*
-from ends e left join claimed c using (operation)
+select e.operation as wanted, e.asks as asked, e.next_after, statement_timestamp() as claimed_at, c.*
+from ends e left join claimed c using (operation, asks)

@@ -1,19 +1,22 @@
 -- How long until something is due that this daemon could claim.
 --
--- $1 text[] operations
--- Rows: one; null where nothing waits. Index: delivery_due, one probe per operation and tenant, at most 256 each.
-with recursive walk(operation, tenant, due_at, looked) as (
-  select w.operation, t.tenant, t.due_at, 1
-  from unnest($1::text[]) as w(operation) cross join lateral (
+-- $1 text[] operations, $2 boolean[] of each: whether its rows that ask are meant, or those that send
+-- Rows: one; null where nothing waits. Index: delivery_due, one probe per pair and tenant, at most 256
+-- each.
+with recursive walk(operation, asks, tenant, due_at, looked) as (
+  select w.operation, w.asks, t.tenant, t.due_at, 1
+  from unnest($1::text[], $2::boolean[]) as w(operation, asks)
+  cross join lateral (
     select d.tenant, d.due_at from outbox.delivery d
-    where d.operation = w.operation and d.due_at is not null and (d.lane is null or d.turn)
-    order by d.operation, d.tenant, d.due_at limit 1) t
+    where d.operation = w.operation and d.asks = w.asks and d.due_at is not null and (d.lane is null or d.turn)
+    order by d.operation, d.asks, d.tenant, d.due_at limit 1) t
   union all
-  select k.operation, t.tenant, t.due_at, k.looked + 1
+  select k.operation, k.asks, t.tenant, t.due_at, k.looked + 1
   from walk k cross join lateral (
     select d.tenant, d.due_at from outbox.delivery d
-    where d.operation = k.operation and d.tenant > k.tenant and d.due_at is not null and (d.lane is null or d.turn)
-    order by d.operation, d.tenant, d.due_at limit 1) t
+    where d.operation = k.operation and d.asks = k.asks and d.tenant > k.tenant
+      and d.due_at is not null and (d.lane is null or d.turn)
+    order by d.operation, d.asks, d.tenant, d.due_at limit 1) t
   where k.looked < 256
 )
 select (extract(epoch from min(due_at) - clock_timestamp()) * 1000000)::bigint as due_in from walk

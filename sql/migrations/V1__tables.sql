@@ -46,6 +46,9 @@ create table outbox.action (
   constraint input_hash_is_sha256 check (octet_length(input_hash) = 32)
 );
 
+-- What compensates an action: most actions compensate nothing and are not in it.
+create index action_compensates on outbox.action (compensates) where compensates is not null;
+
 -- Where it stands: one narrow row per action, the only one that is updated.
 create table outbox.delivery (
   action_id      uuid        primary key,
@@ -53,6 +56,7 @@ create table outbox.delivery (
   tenant         text        collate "C" not null default '',
   state          outbox.state_name not null default 'pending',
   step           outbox.step_name  not null default 'send',
+  asks           boolean     not null generated always as (step in ('lookup', 'cancel')) stored,
   due_at         timestamptz,
   fence          bigint      not null default 0,
   attempt_id     uuid,
@@ -100,8 +104,9 @@ create table outbox.delivery (
   autovacuum_vacuum_insert_scale_factor = 0.2, autovacuum_analyze_scale_factor = 0.1
 );
 
--- What a claim walks: rows outside a serial queue, and the row whose turn it is.
-create index delivery_due on outbox.delivery (operation, tenant, due_at)
+-- What a claim walks: rows outside a serial queue, and the row whose turn it is. Those that ask a destination apart
+-- from those that send: each kind has slots of its own, and neither backlog stands in the other's way.
+create index delivery_due on outbox.delivery (operation, asks, tenant, due_at)
   where due_at is not null and (lane is null or turn);
 -- With the one above: every open row, for counts. Only held and parked rows are in it.
 create index delivery_held on outbox.delivery (operation) where due_at is null and closed_at is null;

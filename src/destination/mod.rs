@@ -16,6 +16,7 @@ mod exchange;
 mod judge;
 mod mask;
 mod metered;
+mod tls;
 mod unanswered;
 mod wire;
 
@@ -31,8 +32,10 @@ use hyper::header::HeaderMap;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
+pub use clean::one_line;
+pub use tls::TlsError;
+
 use build::{Sent, Stem, carries, carries_key};
-use clean::one_line;
 use connector::Connector;
 use departure::Outgoing;
 use exchange::Heard;
@@ -104,13 +107,17 @@ impl Limits {
 
 impl Destination {
     /// Ready to send. Connects to nothing yet.
-    pub fn new(target: Target) -> Self {
+    ///
+    /// # Errors
+    /// Where its TLS settings cannot be used.
+    pub fn new(target: Target) -> Result<Self, TlsError> {
+        let tls = tls::client(&target.tls, !target.base_url.source().starts_with("http://"))?;
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(usize::try_from(target.max_in_flight).unwrap_or(usize::MAX))
-            .build(Connector::new(target.connect_timeout));
-        Self { stem: Stem::new(&target), mask: Mask::new(&target.auth), client, target }
+            .build(Connector::new(target.connect_timeout, tls));
+        Ok(Self { stem: Stem::new(&target), mask: Mask::new(&target.auth), client, target })
     }
 
     /// Sends once. Takes as long as `limits` allow; never longer, but for one bounded last look at what has arrived.

@@ -23,7 +23,7 @@ use crate::core::contract::{
 use crate::core::evidence::Finding;
 use crate::core::request::{RequestTemplate, Template};
 use crate::core::retry::Backoff;
-use crate::core::target::{Auth, Operation, Target};
+use crate::core::target::{Auth, Operation, Target, Tls};
 use crate::core::terms::{Pins, Policy, Terms};
 
 pub(super) fn target(base_url: &str) -> Target {
@@ -32,6 +32,7 @@ pub(super) fn target(base_url: &str) -> Target {
         base_url: Template::parse(base_url).expect("a template"),
         account: None,
         auth: Auth::None,
+        tls: Tls::default(),
         connect_timeout: Duration::from_secs(3),
         max_in_flight: 16,
     }
@@ -152,7 +153,7 @@ impl Peer {
     }
 
     pub(super) fn destination(&self) -> Destination {
-        Destination::new(target(&format!("http://{}", self.address)))
+        Destination::new(target(&format!("http://{}", self.address))).expect("usable")
     }
 }
 

@@ -17,11 +17,13 @@ use crate::core::time::Timestamp;
 
 const CLAIM: &str = include_str!("../../sql/claim.sql");
 
-/// What one operation could take now.
+/// What one operation could take now of one kind of its rows.
 #[derive(Clone, Debug)]
 pub struct Want {
     /// Its name.
     pub operation: String,
+    /// Rows that ask its destination (lookups and cancels); otherwise those that send or conclude.
+    pub asks: bool,
     /// Free slots.
     pub free: u32,
     /// How long the lease is; see [`Lease`].
@@ -53,6 +55,8 @@ pub struct Lease {
 pub struct Claimed {
     /// What was committed.
     pub intent: Intent,
+    /// Which kind of want it was claimed for. It may have turned out that there is nothing to ask.
+    pub asked: bool,
     /// With `row.attempt` it says who may settle.
     pub fence: Fence,
     /// Where it stood.
@@ -78,8 +82,19 @@ impl Claimed {
 pub struct Claims {
     /// The rows, in no particular order.
     pub claimed: Vec<Claimed>,
-    /// Of each operation asked for, where its next walk over the tenants starts.
-    pub next_after: Vec<(String, String)>,
+    /// Of each want, where its next walk over the tenants starts.
+    pub next_after: Vec<NextAfter>,
+}
+
+/// Where the next walk of one want starts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NextAfter {
+    /// As wanted.
+    pub operation: String,
+    /// As wanted.
+    pub asks: bool,
+    /// For [`Want::after`].
+    pub after: String,
 }
 
 impl Ledger {
@@ -88,22 +103,26 @@ impl Ledger {
         let client = self.pool.get().await?;
         let statement = client.prepare_cached(CLAIM).await?;
         let operations: Vec<&str> = wants.iter().map(|w| w.operation.as_str()).collect();
+        let asks: Vec<bool> = wants.iter().map(|w| w.asks).collect();
         let free: Vec<i32> = wants.iter().map(|w| i32::try_from(w.free).unwrap_or(i32::MAX)).collect();
         let leases: Vec<i64> = wants.iter().map(|w| micros(w.timeout.saturating_add(w.margin))).collect();
         let after: Vec<&str> = wants.iter().map(|w| w.after.as_str()).collect();
         let pins: Vec<&[u8]> = wants.iter().map(|w| w.pins.0.as_slice()).collect();
         let marks: Vec<bool> = wants.iter().map(|w| w.marks).collect();
         let asked_at = Uptime::now();
-        let rows =
-            client.query(&statement, &[&operations, &free, &leases, &after, &pins, &marks, &self.worker]).await?;
+        let rows = client
+            .query(&statement, &[&operations, &asks, &free, &leases, &after, &pins, &marks, &self.worker])
+            .await?;
         let mut claims = Claims::default();
         for row in &rows {
-            let operation: &str = row.try_get("wanted")?;
-            if claims.next_after.last().is_none_or(|(name, _)| name != operation) {
-                claims.next_after.push((operation.to_owned(), row.try_get("next_after")?));
+            let (operation, asks): (&str, bool) = (row.try_get("wanted")?, row.try_get("asked")?);
+            if claims.next_after.last().is_none_or(|last| last.operation != operation || last.asks != asks) {
+                let after = row.try_get("next_after")?;
+                claims.next_after.push(NextAfter { operation: operation.to_owned(), asks, after });
             }
             if row.try_get::<_, Option<Uuid>>("action_id")?.is_some() {
-                let timeout = wants.iter().find(|w| w.operation == operation).map_or(Duration::ZERO, |w| w.timeout);
+                let wanted = wants.iter().find(|w| w.operation == operation && w.asks == asks);
+                let timeout = wanted.map_or(Duration::ZERO, |w| w.timeout);
                 let lease = Lease { asked_at, deadline: asked_at.plus(timeout), timeout };
                 claims.claimed.push(read(row, lease)?);
             }
@@ -132,6 +151,7 @@ fn read(row: &SqlRow, lease: Lease) -> Result<Claimed, LedgerError> {
             content_type: row.try_get("content_type")?,
             body: row.try_get::<_, Option<&[u8]>>("body")?.map_or_else(Bytes::new, Bytes::copy_from_slice),
         },
+        asked: row.try_get("asked")?,
         fence: Fence(fence),
         row: Row {
             attempt: AttemptId(row.try_get("attempt_id")?),

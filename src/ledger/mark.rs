@@ -1,4 +1,4 @@
-//! Marking sends that are about to leave.
+//! Marking what is about to leave: sends of some operations, and every cancel by key.
 
 use std::collections::HashSet;
 
@@ -8,20 +8,31 @@ use super::{Claimed, Ledger, LedgerError};
 use crate::core::action::ActionId;
 
 const MARK: &str = include_str!("../../sql/mark.sql");
+const MARK_CANCEL: &str = include_str!("../../sql/mark_cancel.sql");
 
-/// The actions whose mark is durable. The others must not be sent.
+/// The actions whose mark is durable. For the others nothing must leave.
 pub type Marked = HashSet<ActionId>;
 
 impl Ledger {
     /// Marks the sends of these claims. See `sql/mark.sql`.
     pub async fn mark(&self, claimed: &[Claimed]) -> Result<Marked, LedgerError> {
+        self.mark_by(MARK, claimed).await
+    }
+
+    /// Records that cancels by key of these claims are about to leave; whoever sends one holds its row as
+    /// `cancel_sent` from then on. See `sql/mark_cancel.sql`.
+    pub async fn mark_cancels(&self, claimed: &[Claimed]) -> Result<Marked, LedgerError> {
+        self.mark_by(MARK_CANCEL, claimed).await
+    }
+
+    async fn mark_by(&self, sql: &str, claimed: &[Claimed]) -> Result<Marked, LedgerError> {
         let mut sorted: Vec<&Claimed> = claimed.iter().collect();
         sorted.sort_unstable_by_key(|c| c.intent.id);
         let actions: Vec<Uuid> = sorted.iter().map(|c| c.intent.id.0).collect();
         let fences: Vec<i64> = sorted.iter().map(|c| c.fence.0).collect();
         let attempts: Vec<Uuid> = sorted.iter().map(|c| c.row.attempt.0).collect();
         let client = self.pool.get().await?;
-        let statement = client.prepare_cached(MARK).await?;
+        let statement = client.prepare_cached(sql).await?;
         let rows = client.query(&statement, &[&actions, &fences, &attempts]).await?;
         rows.iter().map(|row| Ok(ActionId(row.try_get(0)?))).collect()
     }

@@ -8,24 +8,33 @@ mod inventory;
 mod late;
 mod mark;
 mod migrate;
+mod overview;
+mod rule;
 mod session;
 mod settle;
 mod stats;
+mod story;
 mod tls;
 mod values;
 
 use deadpool_postgres::Pool;
 
 pub use bell::{Bell, Door};
-pub use claim::{Claimed, Claims, Lease, Want};
+pub use claim::{Claimed, Claims, Lease, NextAfter, Want};
 pub use error::LedgerError;
 pub use inventory::InventoryRow;
 pub use late::LateTestimony;
 pub use mark::Marked;
 pub use migrate::{Migrated, SCHEMA_VERSION, migrate, schema_sql};
+pub use overview::{Counts, Filter, Listed, Overview, Page};
+pub use rule::{Decided, Decision, Refusal, Ruling};
 pub use session::connect;
 pub use settle::{History, Settlement, Standing};
 pub use stats::{OpenRows, next_due_in};
+pub use story::{
+    Committed, Entry, EntryKind, HISTORY_MAX, Inventory, Linked, Note, Position, Revocation, Story, Told, Tombstone,
+    Weight,
+};
 
 /// A pool of sessions with the ledger, on behalf of one worker.
 #[derive(Clone)]

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use outboxd::core::action::Step;
 use outboxd::ledger::{Claims, Ledger, Want};
 
 use crate::support::Database;
-use crate::support::ledger::{NOTE, claim, want};
+use crate::support::ledger::{NOTE, asking, claim, want};
 
 fn by_tenant(claims: &Claims) -> BTreeMap<&str, usize> {
     let mut counts = BTreeMap::new();
@@ -36,6 +37,33 @@ async fn r24_free_slots_are_respected_per_operation_in_one_claim() {
     let claims = db.ledger("w").claim(&wants).await.unwrap();
     let of = |name| claims.claimed.iter().filter(|c| c.intent.operation == name).count();
     assert_eq!((of("a"), of("b"), of("c")), (2, 5, 0));
+}
+
+/// So that reconciling doesn't starve sending, nor the reverse.
+#[tokio::test]
+async fn r19_rows_that_ask_have_slots_of_their_own_beside_those_that_send() {
+    let db = Database::new().await;
+    enqueue(&db, "t", 30).await;
+    db.run(
+        "update outbox.delivery d set state = 'outcome_unknown', step = x.step, doubt_since = now(), due_at = x.due
+         from (select action_id, n, case n % 2 when 0 then 'lookup' else 'cancel' end as step,
+             now() - interval '1 h' as due
+           from (select action_id, row_number() over () as n from outbox.action) a where n <= 20) x
+         where x.action_id = d.action_id",
+    )
+    .await;
+    let ledger = db.ledger("w");
+    let wants = [Want { free: 6, ..want(NOTE) }, Want { free: 3, ..asking(want(NOTE)) }];
+    for want in &wants {
+        let steps: Vec<Step> = claims(&ledger, want).await.claimed.iter().map(|c| c.row.step).collect();
+        assert_eq!(steps.len(), want.free as usize);
+        assert!(steps.iter().all(|step| (*step != Step::Send) == want.asks), "{steps:?}");
+    }
+    let both = ledger.claim(&wants).await.unwrap();
+    let of = |asked| both.claimed.iter().filter(|c| c.asked == asked).count();
+    assert_eq!((of(false), of(true)), (4, 3), "four are left to send");
+    let places: Vec<bool> = both.next_after.iter().map(|next| next.asks).collect();
+    assert_eq!((places.len(), places.contains(&true), places.contains(&false)), (2, true, true));
 }
 
 #[tokio::test]
@@ -71,7 +99,7 @@ async fn b41_with_fewer_slots_than_tenants_the_walk_goes_on_where_it_stopped() {
     for _ in 0..3 {
         let claims = claims(&ledger, &want).await;
         seen.push(by_tenant(&claims).keys().map(|t| (*t).to_owned()).collect::<Vec<_>>().join(""));
-        want.after.clone_from(&claims.next_after[0].1);
+        want.after.clone_from(&claims.next_after[0].after);
     }
     assert_eq!(seen, ["ab", "cd", "e"]);
     assert_eq!(want.after, "", "the walk is over and starts again");
@@ -88,7 +116,7 @@ async fn b41_a_tenant_whose_only_row_is_locked_does_not_stop_the_walk() {
     let mut want = Want { free: 1, ..want(NOTE) };
     let first = claims(&ledger, &want).await;
     assert!(first.claimed.is_empty());
-    want.after.clone_from(&first.next_after[0].1);
+    want.after.clone_from(&first.next_after[0].after);
     assert_eq!(by_tenant(&claims(&ledger, &want).await), BTreeMap::from([("b", 1)]));
 }
 
@@ -109,7 +137,7 @@ async fn b41_thousands_of_tenants_are_walked_a_bounded_number_at_a_time() {
         if !claims.claimed.is_empty() {
             break;
         }
-        want.after.clone_from(&claims.next_after[0].1);
+        want.after.clone_from(&claims.next_after[0].after);
         assert!(!want.after.is_empty() && walks < 10, "the row is never reached");
     }
     assert_eq!(walks, 4, "256 tenants each");
@@ -128,7 +156,7 @@ async fn r3_tenants_that_begin_alike_are_each_claimed() {
     for _ in tenants {
         let claims = claims(&ledger, &want).await;
         seen.extend(claims.claimed.iter().map(|c| c.intent.tenant.clone()));
-        want.after.clone_from(&claims.next_after[0].1);
+        want.after.clone_from(&claims.next_after[0].after);
     }
     assert_eq!(seen, tenants);
     assert!(claim(&ledger, &want).await.is_empty());

@@ -116,9 +116,13 @@ async fn a_lookup_that_gets_no_answer_is_never_mistaken_for_a_send() {
     for (destination, limits, told) in [
         (silent.destination(), within(SHORT), "no answer came in time"),
         (hangs_up.destination(), within(LONG), "the connection was lost"),
-        (Destination::new(refused), within(LONG), "the destination refused the connection"),
+        (Destination::new(refused).expect("usable"), within(LONG), "the destination refused the connection"),
         (silent.destination(), too_late, "the lease no longer covered"),
-        (Destination::new(target("http://u:p@h")), within(LONG), "no valid question can be built: the base URL"),
+        (
+            Destination::new(target("http://u:p@h")).expect("usable"),
+            within(LONG),
+            "no valid question can be built: the base URL",
+        ),
     ] {
         let finding = look(&destination, limits).await;
         assert_eq!((finding.evidence, finding.reason), (Evidence::Inconclusive, Some(Reason::Inconclusive)));
@@ -151,7 +155,7 @@ async fn r15_refused_credentials_of_a_lookup_are_named_and_masked() {
     let peer = answering("HTTP/1.1 401 Unauthorized\r\ncontent-length: 13\r\n\r\nbad hunter2 .").await;
     known.base_url = target(&format!("http://{}", peer.address)).base_url;
     known.auth = Auth::Bearer(Secret::new("hunter2"));
-    let finding = look(&Destination::new(known), within(LONG)).await;
+    let finding = look(&Destination::new(known).expect("usable"), within(LONG)).await;
     assert_eq!(
         (finding.evidence, finding.reason, finding.status),
         (Evidence::Inconclusive, Some(Reason::CredentialsRefused), Some(401))
@@ -195,9 +199,9 @@ fn a_hint_needs_no_runtime_and_shows_no_secret() {
     operation.terms.contract.hint = Some(question("GET", "/find", &[("a", "{a}"), ("key", "{key}")]));
     let mut intent = intent(b"");
     intent.params = Some(r#"{"a":"hunter2"}"#.into());
-    let line = Destination::new(known).hint(&operation, &intent, None);
+    let line = Destination::new(known).expect("usable").hint(&operation, &intent, None);
     assert_eq!(line, Some(Ok(format!("GET http://h/find?a=[masked]&key={ID}"))));
     intent.params = None;
-    let line = Destination::new(target("http://h")).hint(&operation, &intent, None);
+    let line = Destination::new(target("http://h")).expect("usable").hint(&operation, &intent, None);
     assert_eq!(line, Some(Err("param `a` is missing".into())));
 }

@@ -27,8 +27,9 @@ impl GatedClaim {
         assert!(sql.contains(GATE), "sql/claim.sql has no place for a gate");
         let claim = tokio::spawn(async move {
             let pins = vec![PINS.0.as_slice()];
+            let (no, lease) = (vec![false], vec![60_000_000_i64]);
             claimer
-                .query(&sql, &[&vec![NOTE], &vec![10], &vec![60_000_000_i64], &vec![""], &pins, &vec![false], &"gated"])
+                .query(&sql, &[&vec![NOTE], &no, &vec![10], &lease, &vec![""], &pins, &no, &"gated"])
                 .await
                 .expect("a claim")
         });

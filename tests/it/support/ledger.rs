@@ -25,6 +25,7 @@ pub const OTHER_PINS: Pins = Pins([2; 16]);
 pub fn want(operation: &str) -> Want {
     Want {
         operation: operation.into(),
+        asks: false,
         free: 10,
         timeout: Duration::from_secs(60),
         margin: Duration::from_secs(60),
@@ -34,14 +35,19 @@ pub fn want(operation: &str) -> Want {
     }
 }
 
+/// The same, of the rows that ask the destination.
+pub fn asking(want: Want) -> Want {
+    Want { asks: true, ..want }
+}
+
 /// With a lease that has lapsed by the time anybody looks.
 pub fn lapsing(want: Want) -> Want {
     Want { timeout: Duration::from_millis(1), margin: Duration::ZERO, ..want }
 }
 
-/// What one claim brings.
+/// What one claim brings, of rows that send and of rows that ask.
 pub async fn claim(ledger: &Ledger, want: &Want) -> Vec<Claimed> {
-    ledger.claim(std::slice::from_ref(want)).await.expect("a claim").claimed
+    ledger.claim(&[want.clone(), asking(want.clone())]).await.expect("a claim").claimed
 }
 
 /// The one row that is due, or will be in a moment.
