@@ -212,7 +212,11 @@ impl Preset {
         // Without a key nothing is `keyed`.
         let mut config = parse("keyed").or_else(|_| parse("unreconcilable")).unwrap_or_else(|e| panic!("{e}"));
         let target = config.targets.remove("d").expect("a destination");
+<<<<<<< HEAD
         (Destination::new(target).expect("usable"), config.operations.remove("o").expect("an operation"))
+=======
+        (Destination::new(target).expect("no TLS settings"), config.operations.remove("o").expect("an operation"))
+>>>>>>> h-b
     }
 
     fn intent(&self, action: u128, body: &str) -> Intent {
@@ -317,9 +321,9 @@ async fn r13_contracts_without_a_key_leave_a_doubt_to_a_person() {
 #[test]
 fn r21_the_hint_of_twilio_is_a_line_that_a_person_can_use() {
     let twilio = all().find(|preset| preset.contract == "twilio.messages.create").expect("there");
-    let (destination, operation) = twilio.configured("http://api.twilio.example");
+    let (destination, operation) = twilio.configured("https://api.twilio.example");
     let hint = destination.hint(&operation, &twilio.intent(1, twilio.body), Some("2026-11-29"));
-    let line = "GET http://api.twilio.example/2010-04-01/Accounts/AC1/Messages.json?To=%2B15550001&From=%2B15550002\
+    let line = "GET https://api.twilio.example/2010-04-01/Accounts/AC1/Messages.json?To=%2B15550001&From=%2B15550002\
                 &DateSent=2026-11-29";
     assert_eq!(hint, Some(Ok(line.to_owned())));
     assert!(matches!(destination.hint(&operation, &twilio.intent(1, "To=1"), None), Some(Err(_))));
