@@ -212,11 +212,7 @@ impl Preset {
         // Without a key nothing is `keyed`.
         let mut config = parse("keyed").or_else(|_| parse("unreconcilable")).unwrap_or_else(|e| panic!("{e}"));
         let target = config.targets.remove("d").expect("a destination");
-<<<<<<< HEAD
-        (Destination::new(target).expect("usable"), config.operations.remove("o").expect("an operation"))
-=======
         (Destination::new(target).expect("no TLS settings"), config.operations.remove("o").expect("an operation"))
->>>>>>> h-b
     }
 
     fn intent(&self, action: u128, body: &str) -> Intent {
