@@ -79,6 +79,6 @@ grant select on outbox.operation to outbox_dispatcher;
 grant insert (operation, destination, effect, contract, meaning, owner, absence),
     update (destination, effect, contract, meaning, owner, absence, updated_at)
   on outbox.operation to outbox_dispatcher; -- never forgets_before
-grant execute on function outbox.schema_version() to outbox_dispatcher;
+grant execute on function outbox.schema_version(), outbox.took_effect(uuid) to outbox_dispatcher;
 
 commit;

@@ -16,6 +16,9 @@
 -- backlog. statement_timestamp() bounds the index scan; clock_timestamp() would be a filter over every later row.
 -- Race won: SKIP LOCKED never waits; what another claim has taken is no longer due when its lock is gone.
 --
+-- A compensation whose original may or may not have taken effect is put off, not claimed; one whose original did not
+-- happen is claimed with that stop.
+--
 -- A lapsed send is doubt from this moment on: the claim itself counts it, names it, writes its history and turns the
 -- step into `conclude`, so that a crash of this worker cannot lose it.
 with recursive want as materialized (
@@ -54,13 +57,14 @@ with recursive want as materialized (
   where k.due_at <= statement_timestamp()
   limit 4096 -- a literal bound, for the planner's estimate
 ), told as materialized (
-  select p.*, s.stop, a.traceparent, a.params, a.headers, a.content_type, a.body,
+  select p.*, coalesce(s.stop, case when not s.original then 'nothing_to_compensate' end) as stop, a.traceparent, a.params, a.headers, a.content_type, a.body,
     case
       when p.proof is not null then 'conclude'
       -- It may have been sent: its claim or its mark has dated it to the end of the lease. Asked of the row, since the
       -- configuration may not be the one it was claimed under.
       when p.state = 'dispatching' and p.step = 'send' and p.last_sent_at >= p.due_at then 'lapsed'
-      when p.step in ('send', 'conclude') and s.stop is not null and not p.override then 'conclude'
+      when p.step in ('send', 'conclude') and (s.stop is not null or not s.original) and not p.override then 'conclude'
+      when p.step = 'send' and s.original is null and p.state in ('pending', 'retryable_failure') then 'wait'
       else p.step
     end as now
   from pick p
@@ -79,12 +83,22 @@ with recursive want as materialized (
       -- a stop that was seen while in doubt holds, whatever has been lifted since; also when late evidence has cleared
       -- the doubt (in no other way does an open row come by such a reason)
       when p.reason in ('cancelled', 'deadline', 'authority_revoked') then p.reason
-    end as stop offset 0) s -- offset 0: worked out once a row
+    end as stop,
+    -- Before anything of a compensation is sent: whether what it compensates took effect; null = not known yet.
+    case when a.compensates is null or p.doubt_since is not null or p.override then true
+      else outbox.took_effect(a.compensates) end as original
+    offset 0) s -- offset 0: worked out once a row
 ), lapse as (
   insert into outbox.attempt (attempt_id, action_id, number, kind, fence, worker, started_at, deadline_at, finished_at, evidence, verdict)
   select t.attempt_id, t.action_id, t.attempts + 1, 'send', t.fence, t.worker, t.updated_at, t.due_at, clock_timestamp(), 'lapsed', 'outcome_unknown'
   from told t where t.now = 'lapsed'
   on conflict do nothing
+), waits as (
+  -- Looked at again soon, without a claim: no fence, no attempt, and its time has not begun.
+  update outbox.delivery d set
+    due_at = statement_timestamp() + interval '5 s', budget_from = statement_timestamp() + interval '5 s',
+    updated_at = statement_timestamp()
+  from told t where t.now = 'wait' and d.ctid = t.at
 ), claimed as (
   update outbox.delivery d set
     state = 'dispatching',
@@ -111,7 +125,7 @@ with recursive want as materialized (
   from told t
   -- By its place: the row is locked, so that is where it is. A version that is younger than this statement's snapshot
   -- is not claimed; it is still due.
-  where d.ctid = t.at
+  where d.ctid = t.at and t.now <> 'wait'
   returning t.asks, d.action_id, d.operation, d.tenant, d.fence, d.attempt_id, d.step, d.attempts, d.budget_from,
     t.first_sent_at as first_before, t.last_sent_at as last_before, d.doubt_since, d.doubt_attempt, d.proof,
     d.cancel_sent_at is not null as cancel_sent, t.override and t.now = 'send' as overridden, d.sent_digest, t.stop,

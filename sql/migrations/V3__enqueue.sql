@@ -34,7 +34,7 @@ create function outbox.input_hash(
 -- its own settings: setting them again would cost every enqueue a tenth more.
 create function outbox.refuse_unsendable(
   operation text, retry_key text, tenant text, principal text, params json, headers json, content_type text,
-  traceparent text, ordering_key text, authority text, compensates uuid, not_before timestamptz
+  traceparent text, ordering_key text, authority text, not_before timestamptz
 ) returns void language plpgsql stable as $$
 declare
   wrong text;
@@ -57,7 +57,6 @@ begin
       then 'traceparent is not a W3C trace context'
     when not isfinite(not_before) then 'not_before is infinite'
     when ordering_key is not null then 'ordering_key is not supported by this version'
-    when compensates is not null then 'compensates is not supported by this version'
   end;
   if wrong is null and headers is not null then
     -- As JSON text, since the value may hold escapes that no text of this database can.
@@ -106,7 +105,7 @@ declare
 begin
   perform outbox.refuse_unsendable(enqueue_bytes.operation, v_key, enqueue_bytes.tenant, enqueue_bytes.principal,
     enqueue_bytes.params, enqueue_bytes.headers, enqueue_bytes.content_type, enqueue_bytes.traceparent,
-    enqueue_bytes.ordering_key, enqueue_bytes.authority, enqueue_bytes.compensates, enqueue_bytes.not_before);
+    enqueue_bytes.ordering_key, enqueue_bytes.authority, enqueue_bytes.not_before);
   v_hash := outbox.input_hash(enqueue_bytes.body, enqueue_bytes.content_type, enqueue_bytes.params::text,
     enqueue_bytes.headers::text, enqueue_bytes.ordering_key, enqueue_bytes.compensates);
 
@@ -140,6 +139,19 @@ begin
             (select o.forgets_before from outbox.operation o where o.operation = enqueue_bytes.operation) then
           raise exception 'this request is older than the memory of keys of %', enqueue_bytes.operation
             using errcode = 'OB410', hint = 'It may have been carried out before; find out by other means.';
+        end if;
+        -- Locked until this commits: what an open action compensates must not be forgotten. What is pruned meanwhile
+        -- has left its tombstone.
+        if enqueue_bytes.compensates is not null then
+          perform from outbox.action a
+            where a.action_id = enqueue_bytes.compensates and a.tenant = enqueue_bytes.tenant for key share;
+          if not found then
+            perform from outbox.tombstone t
+              where t.action_id = enqueue_bytes.compensates and t.tenant = enqueue_bytes.tenant for key share;
+            if not found then
+              raise exception 'this action could never be sent: compensates names no action of its tenant' using errcode = 'OB422';
+            end if;
+          end if;
         end if;
         insert into outbox.delivery (action_id, operation, tenant, due_at, budget_from, updated_at)
           values (v_id, enqueue_bytes.operation, enqueue_bytes.tenant, coalesce(enqueue_bytes.not_before, v_now),

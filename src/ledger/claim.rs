@@ -172,6 +172,7 @@ fn read(row: &SqlRow, lease: Lease) -> Result<Claimed, LedgerError> {
                 Some("cancelled") => Some(Stop::Cancelled),
                 Some("deadline") => Some(Stop::Deadline),
                 Some("authority_revoked") => Some(Stop::AuthorityRevoked),
+                Some("nothing_to_compensate") => Some(Stop::NothingToCompensate),
                 Some(_) => return Err(unreadable("the stops of sql/claim.sql")),
             },
         },

@@ -146,19 +146,14 @@ async fn r5_a_pruned_action_is_told_from_its_tombstone() {
 async fn r7_a_compensation_and_its_original_are_linked_both_ways() {
     let world = World::new().await;
     let original = world.enqueue("n-1").await;
-    let undo = world.enqueue("undo n-1").await;
-    // As an enqueue with `compensates` writes it.
-    world
-        .db
-        .run(&format!(
-            "create table undo as select * from outbox.action where action_id = '{undo}';
-             update undo set compensates = '{original}';
-             delete from outbox.action where action_id = '{undo}'; insert into outbox.action select * from undo"
-        ))
-        .await;
+    let sql = "select action_id from outbox.enqueue('note.publish', '{}', 'undo n-1', compensates => $1)";
+    let undo: uuid::Uuid = world.db.one(sql, &[&original]).await;
     holds(
         &world.says(&["show", &undo.to_string()]).await.done(),
-        &[&format!("compensates {original} note.publish, pending")],
+        &[
+            &format!("compensates {original} note.publish, pending"),
+            &format!("It waits until {original}, which it compensates, is known to have happened."),
+        ],
     );
     holds(
         &world.says(&["show", &original.to_string()]).await.done(),

@@ -13,6 +13,7 @@ mod cli_list;
 mod cli_plans;
 mod cli_rule;
 mod cli_show;
+mod compensation;
 mod control;
 mod daemon_answers;
 mod daemon_cancel;
