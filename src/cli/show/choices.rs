@@ -67,9 +67,10 @@ fn command(view: &View<'_>, verb: &str, flags: &str) -> String {
 }
 
 fn happened(view: &View<'_>) -> Choice {
-    let risk = match view.story.standing.state {
-        State::TerminalFailure => "It stays closed; what is known of it is recorded.",
-        _ => "If that is wrong, it never happens: nothing is sent any more.",
+    let risk = if view.story.standing.state == State::TerminalFailure {
+        "It stays closed; what is known of it is recorded."
+    } else {
+        "If that is wrong, it never happens: nothing is sent any more."
     };
     Choice {
         name: "happened",

@@ -28,7 +28,7 @@ pub fn story(view: &View<'_>) -> Value {
         "history": story.history.iter().map(entry).collect::<Vec<_>>(),
         "compensates": story.compensates.as_ref().map(linked),
         "compensated_by": story.compensated_by.iter().map(linked).collect::<Vec<_>>(),
-        "hint": view.hint,
+        "hint": view.hint.as_ref().and_then(|hint| hint.as_ref().ok()),
         "choices": choices(view).iter().map(|choice| match &choice.verdict {
             Verdict::Possible(risk) => json!({
                 "decision": choice.name, "possible": true, "risk": risk, "command": choice.command,

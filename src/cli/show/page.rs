@@ -8,7 +8,11 @@ use super::{View, history, known};
 use crate::cli::print::paint::Paint;
 use crate::cli::print::text::{WIDTH, detail, name, wrapped};
 use crate::cli::print::words::{age, clock, grouped};
+use crate::destination::one_line;
 use crate::ledger::{Content, Linked, Story, Tombstone};
+
+/// The most bytes of a hint: it is pasted, so it is not wrapped.
+const HINT_MAX_BYTES: usize = 4000;
 
 /// The whole story of an action.
 pub fn page(view: &View<'_>, paint: Paint) -> String {
@@ -116,8 +120,15 @@ fn decisions(out: &mut String, view: &View<'_>, paint: Paint) {
         return;
     }
     section(out, paint, choices::heading(view.story));
-    if let Some(hint) = &view.hint {
-        let _ = writeln!(out, "{}", wrapped(&format!("Look first: {}", detail(hint)), 2));
+    match &view.hint {
+        Some(Ok(hint)) => {
+            let _ = writeln!(out, "  Look at: {}", one_line(hint.as_bytes(), HINT_MAX_BYTES));
+        }
+        Some(Err(why)) => {
+            let why = format!("Where to look, by the contract's hint, cannot be said: {}.", detail(why));
+            let _ = writeln!(out, "{}", wrapped(&why, 2));
+        }
+        None => {}
     }
     for choice in choices {
         let _ = match &choice.verdict {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio_postgres::{IsolationLevel, Row as SqlRow};
 use uuid::Uuid;
 
@@ -9,7 +10,7 @@ use super::{
     Committed, Content, Entry, EntryKind, HISTORY_MAX, Inventory, Linked, Note, Position, Revocation, Story, Told,
     Tombstone, Weight,
 };
-use crate::core::action::{ActionId, AttemptId, State, Step};
+use crate::core::action::{ActionId, AttemptId, Intent, State, Step};
 use crate::core::row::{Doubt, SentUnder};
 use crate::core::time::Timestamp;
 use crate::ledger::{Ledger, LedgerError};
@@ -20,7 +21,7 @@ const HISTORY: &str = include_str!("../../../sql/story_history.sql");
 const LINKS: &str = include_str!("../../../sql/story_links.sql");
 const REVOCATIONS: &str = include_str!("../../../sql/story_revocations.sql");
 const TOMBSTONE: &str = include_str!("../../../sql/story_tombstone.sql");
-const BODY: &str = include_str!("../../../sql/story_body.sql");
+const INTENT: &str = include_str!("../../../sql/story_intent.sql");
 
 impl Ledger {
     /// Everything that is known of an action, of one snapshot.
@@ -58,13 +59,20 @@ impl Ledger {
         Ok(Told::Whole(Box::new(story)))
     }
 
-    /// The bytes that are sent for an action; `None` where it has none, or is gone.
-    pub async fn body(&self, id: ActionId) -> Result<Option<Vec<u8>>, LedgerError> {
+    /// What is sent for an action, whole; `None` where it is gone.
+    pub async fn intent(&self, id: ActionId) -> Result<Option<Intent>, LedgerError> {
         let client = self.pool.get().await?;
-        match client.query_opt(BODY, &[&id.0]).await? {
-            Some(row) => Ok(row.try_get(0)?),
-            None => Ok(None),
-        }
+        let Some(row) = client.query_opt(INTENT, &[&id.0]).await? else { return Ok(None) };
+        Ok(Some(Intent {
+            id,
+            tenant: row.try_get("tenant")?,
+            operation: row.try_get("operation")?,
+            traceparent: row.try_get("traceparent")?,
+            params: row.try_get("params")?,
+            headers: row.try_get("headers")?,
+            content_type: row.try_get("content_type")?,
+            body: row.try_get::<_, Option<Vec<u8>>>("body")?.map_or_else(Bytes::new, Bytes::from),
+        }))
     }
 }
 

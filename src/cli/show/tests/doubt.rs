@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::super::View;
+use super::super::page::page;
 use super::fixture::*;
+use crate::cli::print::paint::Paint;
 use crate::core::action::{AttemptId, State, Step};
 use crate::core::contract::{Contract, Effect};
 use crate::core::row::{Doubt, SentUnder};
@@ -253,6 +256,17 @@ fn b81_nothing_from_outside_moves_the_cursor_or_forges_a_line() {
     assert!(!page.lines().any(|line| line.starts_with("10:00")), "{page}");
     assert!(!page.chars().any(|c| (c.is_control() && c != '\n') || "\u{2028}\u{202e}".contains(c)), "{page}");
     assert!(page.len() < 12_000, "{}", page.len());
+}
+
+#[test]
+fn r21_a_hint_stands_above_the_decisions_in_one_line() {
+    let (story, operation) = (held(), silent());
+    let url = format!("GET https://api.example/v1/notes?since=2026-11-29&{}", "x".repeat(150));
+    let view = |hint| View { story: &story, operation: Some(&operation), config: String::new(), hint: Some(hint) };
+    let text = page(&view(Ok(url.clone())), Paint::none());
+    assert!(text.contains(&format!("You may decide\n  Look at: {url}\n  It happened")), "{text}");
+    let text = page(&view(Err("params has no `channel`".into())), Paint::none());
+    says(&text, &["Where to look, by the contract's hint, cannot be said: params has no `channel`."], &["Look at"]);
 }
 
 #[test]
