@@ -4,6 +4,7 @@
 mod keyless;
 mod mail;
 mod payments;
+mod transfers;
 mod work;
 
 use std::collections::{BTreeSet, HashMap};
@@ -275,7 +276,7 @@ impl Preset {
 }
 
 fn all() -> impl Iterator<Item = &'static Preset> {
-    payments::PRESETS.iter().chain(mail::PRESETS).chain(work::PRESETS).chain(keyless::PRESETS)
+    [payments::PRESETS, transfers::PRESETS, mail::PRESETS, work::PRESETS, keyless::PRESETS].into_iter().flatten()
 }
 
 #[test]
@@ -297,6 +298,7 @@ async fn play(presets: &[Preset]) {
 #[tokio::test]
 async fn r15_r17_r19_contracts_of_payments_learn_what_their_apis_say() {
     play(payments::PRESETS).await;
+    play(transfers::PRESETS).await;
 }
 
 #[tokio::test]
