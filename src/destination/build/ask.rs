@@ -57,7 +57,7 @@ pub(super) fn ours<'a>(contract: &Contract, id: ActionId) -> Own<'a> {
 }
 
 /// Whether the question names the action by the key or the reference that its sends are planted with, so that an
-/// answer to it speaks of that action and of no other.
+/// answer to it speaks of that action and of no other. In its path, query or body: a header may go unread.
 pub(in crate::destination) fn carries(question: &Question, operation: &Operation) -> bool {
     let is_ours = |name: &str| match name {
         KEY => carries_key(operation),
@@ -65,7 +65,7 @@ pub(in crate::destination) fn carries(question: &Question, operation: &Operation
         _ => false,
     };
     let request = &question.request;
-    let values = request.query.iter().chain(&request.headers).map(|(_, value)| value);
+    let values = request.query.iter().map(|(_, value)| value);
     std::iter::once(&request.path).chain(values).any(|template| template.params().any(is_ours))
         || question
             .body
