@@ -87,6 +87,10 @@ pub struct Ended {
 pub struct Kept {
     /// The database.
     pub url: String,
+    /// This program.
+    pub program: PathBuf,
+    /// Its configuration.
+    pub config: PathBuf,
     /// What the daemon said.
     pub log: PathBuf,
     /// An action whose outcome was unknown for a while.
@@ -165,7 +169,7 @@ pub async fn run(binary: &Path, options: Options) -> Result<Ended, DemoError> {
     let mut report = Report::of(&facts, options.seed, Uptime::now().since(begun).as_secs_f64());
     report.violations.extend(unclean(stopped, &daemon));
     let in_doubt = entries.iter().max_by_key(|e| e.attempts.iter().filter(|a| a.leaves_doubt()).count());
-    let kept = options.keep.then(|| keep(cluster, dir, url, in_doubt.map(|entry| entry.action)));
+    let kept = options.keep.then(|| keep(binary, cluster, dir, url, in_doubt.map(|entry| entry.action)));
     Ok(Ended { report, kept })
 }
 
@@ -213,9 +217,10 @@ fn unclean(stopped: io::Result<std::process::ExitStatus>, daemon: &Daemon) -> Op
     Some(Violation::without_action(format!("the daemon did not stop cleanly ({how}); it said:\n{}", daemon.log())))
 }
 
-fn keep(cluster: Cluster, dir: TempDir, url: String, in_doubt: Option<Uuid>) -> Kept {
+fn keep(program: &Path, cluster: Cluster, dir: TempDir, url: String, in_doubt: Option<Uuid>) -> Kept {
     let dir = dir.keep();
     let cluster = cluster.keep();
     let remove = format!("{} {}", cluster.stop_command(), dir.display());
-    Kept { url, log: dir.join("outboxd.log"), in_doubt, remove }
+    let (config, log) = (dir.join("outboxd.toml"), dir.join("outboxd.log"));
+    Kept { url, program: program.to_owned(), config, log, in_doubt, remove }
 }

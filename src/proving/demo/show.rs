@@ -120,17 +120,17 @@ pub fn violations(report: &Report) -> String {
 
 /// How to look around in what was kept.
 pub fn kept(kept: &Kept) -> String {
-    let psql = |what: &str, sql: &str| format!("  {what}\n    psql '{}' -c \"{sql}\"\n", kept.url);
+    let line = |what: &str, command: String| format!("  {what}\n    {command}\n");
+    let outboxd = |command: &str| format!("{} {command} --config {}", kept.program.display(), kept.config.display());
+    let psql = |what: &str, sql: &str| line(what, format!("psql '{}' -c \"{sql}\"", kept.url));
     let mut text = String::from("The database is still up. Look around:\n");
-    text += &psql("where every action stands", "select * from outbox.status order by created_at");
-    text += &psql(
-        "what was refused for good",
-        "select action_id, sentence from outbox.status where state = 'terminal_failure'",
-    );
     if let Some(action) = kept.in_doubt {
-        let sql = format!("select * from outbox.attempt where action_id = '{action}' order by finished_at");
-        text += &psql("the history of an action whose outcome was unknown for a while", &sql);
+        text +=
+            &line("the story of an action whose outcome was unknown for a while", outboxd(&format!("show {action}")));
     }
+    text += &line("what was refused for good", outboxd("list --state terminal_failure"));
+    text += &line("where the queue stands", outboxd("status"));
+    text += &psql("the same in SQL", "select * from outbox.status order by created_at");
     text += &psql(
         "every doubt there was",
         "select * from outbox.attempt where evidence = 'no_answer' order by finished_at",
