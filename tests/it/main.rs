@@ -33,6 +33,7 @@ mod late;
 mod mark_cancel;
 mod migrate;
 mod plans;
+mod prune;
 mod resolve;
 mod retry;
 mod roles;
