@@ -1,11 +1,11 @@
 -- How long until something is due that this daemon could claim.
 --
--- $1 text[] operations
--- Rows: one; null where nothing waits. Index: delivery_due, one probe per operation and tenant, at most 256 each, of
--- rows that send and of rows that ask.
+-- $1 text[] operations, $2 boolean[] of each: whether its rows that ask are meant, or those that send
+-- Rows: one; null where nothing waits. Index: delivery_due, one probe per pair and tenant, at most 256
+-- each.
 with recursive walk(operation, asks, tenant, due_at, looked) as (
   select w.operation, w.asks, t.tenant, t.due_at, 1
-  from (select o.operation, a.asks from unnest($1::text[]) as o(operation) cross join (values (false), (true)) as a(asks)) w
+  from unnest($1::text[], $2::boolean[]) as w(operation, asks)
   cross join lateral (
     select d.tenant, d.due_at from outbox.delivery d
     where d.operation = w.operation and d.asks = w.asks and d.due_at is not null and (d.lane is null or d.turn)

@@ -26,6 +26,11 @@ impl Uptime {
         Self(self.0.saturating_add(by))
     }
 
+    /// Earlier by `by`; at the earliest when the machine was started.
+    pub fn minus(self, by: Duration) -> Self {
+        Self(self.0.saturating_sub(by))
+    }
+
     /// How long after `earlier`; zero when it is not after it.
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)

@@ -46,7 +46,7 @@ create table outbox.action (
   constraint input_hash_is_sha256 check (octet_length(input_hash) = 32)
 );
 
--- Who compensates it.
+-- What compensates an action: most actions compensate nothing and are not in it.
 create index action_compensates on outbox.action (compensates) where compensates is not null;
 
 -- Where it stands: one narrow row per action, the only one that is updated.

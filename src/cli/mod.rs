@@ -1,12 +1,21 @@
 //! The command line: one file per command.
 
 mod bench;
+mod cancel;
 mod check;
 mod demo;
+mod list;
 mod migrate;
+mod print;
+mod resolve;
+mod retry;
+mod review;
+mod ruling;
 mod run;
 mod schema;
 mod set_up;
+mod show;
+mod status;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -63,17 +72,43 @@ enum Command {
     Migrate(ConfigFile),
     /// Print the schema as SQL, for a migration tool of your own
     Schema,
+    /// How it stands: what is due, in flight and unknown, by operation and destination
+    Status(status::Options),
+    /// List actions, the youngest first
+    List(list::Options),
+    /// List what only a person can decide, the longest unknown first
+    Review(review::Options),
+    /// Tell the whole story of one action: what is known, what happened, what may be decided
+    Show(show::Options),
+    /// Decide what only a person can: whether an action of unknown outcome happened, or is sent again
+    #[command(after_help = RESOLVE_HELP)]
+    Resolve(resolve::Options),
+    /// Try an action again that was closed as not done, with new budgets
+    Retry(retry::Options),
+    /// Request that an action is not sent any more
+    #[command(after_help = CANCEL_HELP)]
+    Cancel(cancel::Options),
     /// See it work: a private database, a Release Desk, a destination that misbehaves, the real dispatcher (about 20 s)
     Demo(demo::Options),
     /// Measure it on this machine
     Bench(bench::Options),
 }
 
+const RESOLVE_HELP: &str = "Look at it first: outboxd show ACTION says what is known, what each decision risks, and \
+which are\nnot possible. The decision is kept in the history with who and why. It is refused where a worker holds the\n\
+action, or where the evidence does not allow it; then nothing is changed and the exit code is 1.";
+
+const CANCEL_HELP: &str = "What has not been sent is certainly not sent any more. Where a worker holds the action, or an \
+earlier\nattempt may have taken effect, the request stands: it is not sent again, but what was sent may have happened.";
+
+/// Where the configuration is looked for.
+const DEFAULT_CONFIG: &str = "outboxd.toml";
+
 /// Where the configuration is.
 #[derive(Args, Clone)]
 struct ConfigFile {
     /// The configuration file
-    #[arg(long, value_name = "FILE", default_value = "outboxd.toml")]
+    #[arg(long, value_name = "FILE", default_value = DEFAULT_CONFIG)]
     config: PathBuf,
 }
 
@@ -93,6 +128,13 @@ pub fn main() -> ExitCode {
             Command::Check(file) => check::run(&file.config).await,
             Command::Migrate(file) => migrate::run(&file.config).await,
             Command::Schema => schema::run(),
+            Command::Status(options) => status::run(options).await,
+            Command::List(options) => list::run(options).await,
+            Command::Review(options) => review::run(options).await,
+            Command::Show(options) => show::run(options).await,
+            Command::Resolve(options) => resolve::run(options).await,
+            Command::Retry(options) => retry::run(options).await,
+            Command::Cancel(options) => cancel::run(options).await,
             Command::Demo(options) => demo::run(options).await,
             Command::Bench(options) => bench::run(options).await,
         }

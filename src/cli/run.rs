@@ -27,7 +27,13 @@ pub async fn run(path: &Path) -> Exit {
             return Exit::Failed;
         }
     };
-    let dispatcher = Dispatcher::new(set_up::settings(&config), ledger, set_up::catalogue(&config));
+    let dispatcher = match Dispatcher::new(set_up::settings(&config), ledger, set_up::catalogue(&config)) {
+        Ok(dispatcher) => dispatcher,
+        Err(error) => {
+            eprintln!("{}: {error}", path.display());
+            return Exit::ConfigRefused;
+        }
+    };
     match dispatcher.run(stop).await {
         Ok(abandoned) if abandoned.is_empty() => Exit::Done,
         Ok(_) => Exit::Abandoned,

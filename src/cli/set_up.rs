@@ -81,3 +81,30 @@ pub fn exit_of(error: &LedgerError) -> Option<Exit> {
 
 /// How long a question to the database may take where a person waits for the answer.
 pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A configuration and its ledger, for commands that ask or decide: without destinations' secrets, on two sessions, and
+/// only where the schema is the one this binary was built for.
+pub async fn open(path: &Path) -> Result<(Config, Ledger), Exit> {
+    let config = load(path, Secrets::Skip)?;
+    let opened = patiently(async {
+        let ledger = ledger::connect(&config.database.url, 2, "outboxd")?;
+        ledger.check_schema().await?;
+        Ok(ledger)
+    });
+    match opened.await {
+        Ok(ledger) => Ok((config, ledger)),
+        Err(error) => Err(failed("use the database", &error)),
+    }
+}
+
+/// A question to the database that a person waits for.
+pub async fn patiently<T>(question: impl Future<Output = Result<T, LedgerError>>) -> Result<T, LedgerError> {
+    let late = |_| Err(LedgerError::Unreachable("it did not answer in time".to_owned()));
+    tokio::time::timeout(PATIENCE, question).await.unwrap_or_else(late)
+}
+
+/// Says what could not be done and why.
+pub fn failed(what: &str, error: &LedgerError) -> Exit {
+    eprintln!("failed to {what}: {error}");
+    exit_of(error).unwrap_or(Exit::Failed)
+}

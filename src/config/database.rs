@@ -26,7 +26,8 @@ impl Database {
     pub(super) fn parse(table: &Table<'_>, sources: &Sources<'_>) -> Result<Self, Reported> {
         let read = |key| {
             let url = sources.connection_string(table, key)?;
-            if let Some(url) = &url {
+            // An empty one stands elsewhere, for a command that does not connect.
+            if let Some(url) = url.as_ref().filter(|url| !url.expose().is_empty()) {
                 check(url).map_err(|complaint| table.wrong(key, complaint))?;
             }
             Ok(url)

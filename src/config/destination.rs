@@ -4,20 +4,21 @@ use super::http;
 use super::problem::Reported;
 use super::secret::{Secrets, Sources};
 use super::table::Table;
-use crate::core::target::{Auth, Secret, Target};
+use crate::core::target::{Auth, Identity, Secret, Target, Tls};
 
 pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Result<Target, Reported> {
     let base_url = table
         .text("base_url")
         .and_then(|url| http::base_url(&url).map_err(|complaint| table.wrong("base_url", complaint)));
     let account = table.text_if("account");
-    let auth = auth(table, sources);
+    let (auth, tls) = (auth(table, sources), tls(table, sources));
     let (connect_timeout, max_in_flight) = (table.duration("connect_timeout"), table.integer("max_in_flight"));
     Ok(Target {
         name: name.to_owned(),
         base_url: base_url?,
         account: account?,
         auth: auth?,
+        tls: tls?,
         connect_timeout: connect_timeout?,
         max_in_flight: max_in_flight?,
     })
@@ -34,6 +35,28 @@ fn auth(destination: &Table<'_>, sources: &Sources<'_>) -> Result<Auth, Reported
         [] if table.item("sign").is_some() => Err(Reported),
         _ => Err(destination.wrong("auth", "must have exactly one of `bearer`, `basic`, `header`")),
     }
+}
+
+fn tls(destination: &Table<'_>, sources: &Sources<'_>) -> Result<Tls, Reported> {
+    let Some(table) = destination.sub("tls")? else { return Ok(Tls::default()) };
+    let pem = |key: &str, marker: &str| {
+        let text = sources.secret(&table, key)?;
+        match &text {
+            Some(text) if sources.secrets == Secrets::Resolve && !text.expose().contains(marker) => {
+                Err(table.wrong(key, format!("holds no PEM text with `{marker}`")))
+            }
+            Some(_) | None => Ok(text),
+        }
+    };
+    let (roots, certificate) = (pem("roots", "BEGIN CERTIFICATE"), pem("certificate", "BEGIN CERTIFICATE"));
+    let key = pem("key", "PRIVATE KEY");
+    let identity = match (certificate?, key?) {
+        (Some(certificate), Some(key)) => Some(Identity { certificate: certificate.expose().to_owned(), key }),
+        (None, None) => None,
+        (Some(_), None) => return Err(table.missing("key")),
+        (None, Some(_)) => return Err(table.missing("certificate")),
+    };
+    Ok(Tls { roots: roots?.map(|pem| pem.expose().to_owned()), identity })
 }
 
 fn basic(auth: &Table<'_>, sources: &Sources<'_>) -> Result<Auth, Reported> {
@@ -62,7 +85,7 @@ fn required(table: &Table<'_>, key: &str, sources: &Sources<'_>) -> Result<Secre
 /// A secret that travels as a header's value. What is wrong with it is said without showing it.
 fn header_secret(table: &Table<'_>, key: &str, sources: &Sources<'_>) -> Result<Secret, Reported> {
     let secret = required(table, key, sources)?;
-    match sources.secrets == Secrets::Skip || http::is_header_value(secret.expose()) {
+    match sources.secrets != Secrets::Resolve || http::is_header_value(secret.expose()) {
         true => Ok(secret),
         false => Err(table.wrong(key, "is a secret with a line break or control character, which no header can carry")),
     }

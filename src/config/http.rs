@@ -87,11 +87,9 @@ fn path_characters(text: &str) -> Result<(), String> {
 
 /// A base URL, without slashes at its end. The value is never quoted: people write credentials into URLs.
 pub(super) fn base_url(text: &str) -> Result<Template, String> {
-    const FORM: &str = "must be http://host[:port][/path]";
-    let (rest, is_https) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
-        (Some(rest), _) => (rest, false),
-        (None, Some(rest)) => (rest, true),
-        (None, None) => return Err(format!("{FORM}; it has no such scheme")),
+    const FORM: &str = "must be https://host[:port][/path] (or http://…)";
+    let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
+        return Err(format!("{FORM}; it has no such scheme"));
     };
     if rest.contains('@') {
         return Err("must not hold credentials or an `@`; credentials belong in `auth`".to_owned());
@@ -121,9 +119,6 @@ pub(super) fn base_url(text: &str) -> Result<Template, String> {
     {
         return Err(format!("{FORM}; its port is not between 1 and 65535"));
     }
-    if let Some(not_yet) = later::HTTPS.filter(|_| is_https) {
-        return Err(format!("is refused: {not_yet}"));
-    }
     path_characters(path)?;
     template(text.trim_end_matches('/'))
 }
@@ -135,6 +130,7 @@ mod tests {
     #[test]
     fn b79_a_base_url_is_checked_and_never_quoted() {
         assert_eq!(base_url("http://localhost:8080/api/").expect("valid").source(), "http://localhost:8080/api");
+        assert_eq!(base_url("https://api.example.com").expect("valid").source(), "https://api.example.com");
         assert_eq!(base_url("http://[::1]:80").expect("valid").source(), "http://[::1]:80");
         let wrong = [
             "",
@@ -154,7 +150,6 @@ mod tests {
             "http://h/ü",
             "http://[::1",
             "http://[hunter2]/",
-            "https://api.example.com",
         ];
         for url in wrong {
             let refused = base_url(url).expect_err(url);

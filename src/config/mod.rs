@@ -33,6 +33,7 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod trust;
+mod warnings;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -48,6 +49,7 @@ pub use problem::{Problem, Refusal};
 pub use reference::{Fallback, KeyDoc, Kind, Need, reference};
 pub use secret::Secrets;
 pub use trust::{Mark, Trust};
+pub use warnings::Warning;
 
 use crate::core::target::{Operation, Target};
 use operation::Known;

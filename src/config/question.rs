@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use crate::core::contract::{Contract, Question};
-use crate::core::request::Template;
+use crate::core::request::{Part, RequestTemplate, Template};
 
 /// The names of its placeholders, each once.
 pub(super) fn names(question: &Question) -> Vec<String> {
@@ -20,12 +20,19 @@ pub(super) fn names(question: &Question) -> Vec<String> {
     names
 }
 
+/// Whether it carries our key or our reference where a destination looks for what is asked: not in a header.
+pub(super) fn carries_ours(question: &Question) -> bool {
+    let request = RequestTemplate { headers: vec![], ..question.request.clone() };
+    let asked = Question { request, body: question.body.clone() };
+    names(&asked).iter().any(|name| name == "key" || name == "ref")
+}
+
 /// A string of a body may hold `{key}` and `{ref}` anywhere, or be one placeholder; other braces are text, as GraphQL
 /// needs them.
 fn names_in(body: &Value, names: &mut Vec<String>) {
     match body {
         Value::String(text) => match Template::parse(text).as_ref().map(Template::parts) {
-            Ok([crate::core::request::Part::Param(name)]) => names.push(name.clone()),
+            Ok([Part::Param(name)]) => names.push(name.clone()),
             Ok(_) | Err(_) => {
                 let ours = ["key", "ref"].into_iter().filter(|name| text.contains(&format!("{{{name}}}")));
                 names.extend(ours.map(str::to_owned));

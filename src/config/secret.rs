@@ -11,13 +11,15 @@ use super::problem::Reported;
 use super::table::{Table, type_of};
 use crate::core::target::Secret;
 
-/// Whether destinations' secrets are read. The database's connection string always is.
+/// Which secrets are read.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Secrets {
-    /// Read them; one that is unset or empty is a problem.
+    /// All of them; one that is unset or empty is a problem.
     Resolve,
-    /// Leave them empty: for commands that send nothing.
+    /// The database's connection string alone; the others are left empty: for commands that send nothing.
     Skip,
+    /// None that stands elsewhere than in the file: for commands that only read it.
+    Ignore,
 }
 
 /// Where secrets come from.
@@ -48,7 +50,7 @@ impl Sources<'_> {
     pub(super) fn secret(&self, table: &Table<'_>, key: &str) -> Result<Option<Secret>, Reported> {
         match table.item(key).map(|item| item.value) {
             None => Ok(None),
-            Some(DeValue::Table(_)) => self.elsewhere(table, key, self.secrets),
+            Some(DeValue::Table(_)) => self.elsewhere(table, key, self.secrets == Secrets::Resolve),
             Some(DeValue::String(_)) => {
                 Err(table
                     .wrong(key, "must not stand in this file; write `{ env = \"NAME\" }` or `{ file = \"path\" }`"))
@@ -60,12 +62,12 @@ impl Sources<'_> {
         }
     }
 
-    /// A connection string: the same, or in the file itself.
+    /// A connection string: the same, or in the file itself. Empty where it stands elsewhere and is not read.
     pub(super) fn connection_string(&self, table: &Table<'_>, key: &str) -> Result<Option<Secret>, Reported> {
         match table.item(key).map(|item| item.value) {
             Some(DeValue::String(text)) if text.is_empty() => Err(table.wrong(key, "must not be empty")),
             Some(DeValue::String(text)) => Ok(Some(Secret::new(text.as_ref()))),
-            Some(DeValue::Table(_)) => self.elsewhere(table, key, Secrets::Resolve),
+            Some(DeValue::Table(_)) => self.elsewhere(table, key, self.secrets != Secrets::Ignore),
             Some(other) => Err(table.wrong(
                 key,
                 format!(
@@ -77,12 +79,12 @@ impl Sources<'_> {
         }
     }
 
-    fn elsewhere(&self, table: &Table<'_>, key: &str, secrets: Secrets) -> Result<Option<Secret>, Reported> {
+    fn elsewhere(&self, table: &Table<'_>, key: &str, resolve: bool) -> Result<Option<Secret>, Reported> {
         let Some(place) = table.sub(key)? else { return Ok(None) };
         let (env, file) = (place.text_if("env"), place.text_if("file"));
         let read = match (env?, file?) {
-            (Some(name), None) if secrets == Secrets::Resolve => self.env_value(&name),
-            (None, Some(path)) if secrets == Secrets::Resolve => self.file_content(Path::new(&path)),
+            (Some(name), None) if resolve => self.env_value(&name),
+            (None, Some(path)) if resolve => self.file_content(Path::new(&path)),
             (Some(_), None) | (None, Some(_)) => return Ok(Some(Secret::new(""))),
             (Some(_), Some(_)) | (None, None) => Err("needs either `env` or `file`".to_owned()),
         };

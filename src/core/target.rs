@@ -54,6 +54,24 @@ pub enum Auth {
     },
 }
 
+/// Whom TLS connections trust, and how we show who we are.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Tls {
+    /// Certificates of authorities, PEM; `None` = those that the operating system trusts.
+    pub roots: Option<String>,
+    /// Our own certificate; `None` = we show none.
+    pub identity: Option<Identity>,
+}
+
+/// Our own certificate.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// It and those between it and its authority, PEM.
+    pub certificate: String,
+    /// Its private key, PEM.
+    pub key: Secret,
+}
+
 /// An external system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
@@ -65,6 +83,8 @@ pub struct Target {
     pub account: Option<String>,
     /// How it knows us.
     pub auth: Auth,
+    /// Whom its connections trust.
+    pub tls: Tls,
     /// Name resolution, TCP and TLS together.
     pub connect_timeout: Duration,
     /// Requests at once, from this daemon.
@@ -141,6 +161,7 @@ mod tests {
             base_url: Template::parse(base_url).expect("valid"),
             account: account.map(Into::into),
             auth: Auth::Bearer(Secret::new(token)),
+            tls: Tls::default(),
             connect_timeout: Duration::from_secs(3),
             max_in_flight: 8,
         }

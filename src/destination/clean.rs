@@ -7,7 +7,7 @@ const CUT: char = '…';
 
 /// `bytes` as one line of at most `max` bytes: controls, line separators, direction marks and what is not UTF-8 are
 /// escaped.
-pub(super) fn one_line(bytes: &[u8], max: usize) -> String {
+pub fn one_line(bytes: &[u8], max: usize) -> String {
     let mut out = String::with_capacity(bytes.len().min(max));
     let mut piece = String::new();
     for chunk in bytes.utf8_chunks() {

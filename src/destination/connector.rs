@@ -1,4 +1,4 @@
-//! Name resolution and TCP. The small piece that TLS will be put into.
+//! Name resolution, TCP and TLS.
 
 use std::error::Error;
 use std::future::Future;
@@ -8,9 +8,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::Uri;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::{GaiAddrs, GaiFuture, GaiResolver, Name};
 use hyper_util::rt::TokioIo;
+use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
@@ -20,8 +22,8 @@ use crate::core::reason::Reason;
 /// Opens connections.
 #[derive(Clone)]
 pub(super) struct Connector {
-    tcp: HttpConnector<Resolver>,
-    /// Name resolution and TCP together.
+    https: HttpsConnector<HttpConnector<Resolver>>,
+    /// Name resolution, TCP and TLS together.
     timeout: Duration,
 }
 
@@ -40,32 +42,39 @@ pub(super) enum ConnectError {
 struct NameNotResolved(#[source] io::Error);
 
 impl Connector {
-    pub(super) fn new(timeout: Duration) -> Self {
+    /// `tls` says whom to trust.
+    pub(super) fn new(timeout: Duration, tls: ClientConfig) -> Self {
         let mut tcp = HttpConnector::new_with_resolver(Resolver(GaiResolver::new()));
         // A request goes out in one write; waiting for an ACK to send its tail would only add latency.
         tcp.set_nodelay(true);
         // Divided among the addresses of a name, so that a dead first one leaves time for the others.
         tcp.set_connect_timeout(Some(timeout));
-        Self { tcp, timeout }
+        tcp.enforce_http(false);
+        let https =
+            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(tcp);
+        Self { https, timeout }
     }
 }
 
+/// TCP, or TLS over it.
+type Stream = TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>;
+
 impl Service<Uri> for Connector {
-    type Response = TokioIo<Metered<TcpStream>>;
+    type Response = TokioIo<Metered<Stream>>;
     type Error = ConnectError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, ConnectError>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ConnectError>> {
-        self.tcp.poll_ready(cx).map_err(|error| ConnectError::Failed(error.into()))
+        self.https.poll_ready(cx).map_err(ConnectError::Failed)
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = self.tcp.call(uri);
+        let connecting = self.https.call(uri);
         let timeout = self.timeout;
         Box::pin(async move {
             match tokio::time::timeout(timeout, connecting).await {
-                Ok(Ok(stream)) => Ok(TokioIo::new(Metered::new(stream.into_inner()))),
-                Ok(Err(error)) => Err(ConnectError::Failed(error.into())),
+                Ok(Ok(stream)) => Ok(TokioIo::new(Metered::new(TokioIo::new(stream)))),
+                Ok(Err(error)) => Err(ConnectError::Failed(error)),
                 Err(_) => Err(ConnectError::TimedOut),
             }
         })
@@ -106,12 +115,26 @@ pub(super) fn reason_not_reached(error: &(dyn Error + 'static)) -> Reason {
         if error.is::<NameNotResolved>() {
             return Reason::NameNotResolved;
         }
-        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
-            return Reason::ConnectionRefused;
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            if error.kind() == io::ErrorKind::ConnectionRefused {
+                return Reason::ConnectionRefused;
+            }
+            if tls_error(error).is_some() {
+                return Reason::TlsFailed;
+            }
         }
         cause = error.source();
     }
     Reason::NotReached
+}
+
+/// What TLS said, where it did: an `io::Error` doesn't have what it wraps among its causes.
+pub(super) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
+    let inner = error.get_ref()?;
+    match inner.downcast_ref::<io::Error>() {
+        Some(nested) => tls_error(nested),
+        None => inner.downcast_ref::<rustls::Error>(),
+    }
 }
 
 /// What the operating system said, where it said something.

@@ -66,11 +66,18 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
         self.stream.is_write_vectored()
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let stream = Pin::new(&mut this.stream);
+        this.wire.flush(cx, |cx| stream.poll_flush(cx))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(cx)
+        if self.wire.may_say_goodbye() {
+            Pin::new(&mut self.stream).poll_shutdown(cx)
+        } else {
+            // Dropping the stream closes the socket.
+            Poll::Ready(Ok(()))
+        }
     }
 }

@@ -1,26 +1,23 @@
 //! The outside. What comes back from it is evidence, never an error.
 //!
 //! [`Destination::send`] builds the request (`build`), lets it depart through a connection that counts every byte
-//! (`departure`, `wire`), reads the answer as far as somebody needs it (`answer`), and says what it means (`judge`).
-//! Where no answer comes, the wire's count says whether anything was sent.
+//! (`exchange`, `departure`, `wire`), reads the answer as far as somebody needs it (`answer`), and says what it means
+//! (`judge`). Where no answer comes, the wire's count says whether anything was sent.
+//!
+//! [`Destination::look_up`] and [`Destination::cancel`] go the same way; what they learn is about an earlier send, never
+//! about a request of their own.
 
 mod answer;
 mod build;
 mod clean;
 mod connector;
 mod departure;
-mod explain;
-mod fill;
-mod headers;
+mod exchange;
 mod judge;
-mod key_in_body;
 mod mask;
-mod members;
 mod metered;
-mod origin;
-mod retry_after;
+mod tls;
 mod unanswered;
-mod unbuildable;
 mod wire;
 
 #[cfg(test)]
@@ -31,22 +28,23 @@ mod tests;
 use std::fmt;
 use std::time::Duration;
 
-use bytes::Bytes;
-use hyper::body::Incoming;
-use hyper::{Request, Response};
-use hyper_util::client::legacy::{Client, Error};
+use hyper::header::HeaderMap;
+use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use answer::{Answer, read_body};
-use build::Stem;
+pub use clean::one_line;
+pub use tls::TlsError;
+
+use build::{Sent, Stem, carries};
 use connector::Connector;
-use departure::{Outgoing, Ticket};
-use explain::explain;
-use judge::{judge, reads};
+use departure::Outgoing;
+use exchange::Heard;
+use judge::{Asked, Expected, Mark, explain, judge, reads, unsettled};
 use mask::Mask;
 
 use crate::clock::{Uptime, wall};
 use crate::core::action::{AttemptId, Fence, Intent};
+use crate::core::contract::{Compare, Question};
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::reason::Reason;
 use crate::core::target::{Operation, Target};
@@ -70,6 +68,9 @@ const STRANDED: Duration = Duration::from_millis(500);
 
 /// How often a wait for the rest of a request to go out looks at the wire.
 const DRAIN: Duration = Duration::from_millis(5);
+
+/// How long a hint may be, in bytes.
+const HINT_MAX_BYTES: usize = 4000;
 
 /// An external system, with connections of its own.
 pub struct Destination {
@@ -106,110 +107,135 @@ impl Limits {
 
 impl Destination {
     /// Ready to send. Connects to nothing yet.
-    pub fn new(target: Target) -> Self {
+    ///
+    /// # Errors
+    /// Where its TLS settings cannot be used.
+    pub fn new(target: Target) -> Result<Self, TlsError> {
+        let tls = tls::client(&target.tls, !target.base_url.source().starts_with("http://"))?;
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(usize::try_from(target.max_in_flight).unwrap_or(usize::MAX))
-            .build(Connector::new(target.connect_timeout));
-        Self { stem: Stem::new(&target), mask: Mask::new(&target.auth), client, target }
+            .build(Connector::new(target.connect_timeout, tls));
+        Ok(Self { stem: Stem::new(&target), mask: Mask::new(&target.auth), client, target })
     }
 
     /// Sends once. Takes as long as `limits` allow; never longer, but for one bounded last look at what has arrived.
     pub async fn send(&self, operation: &Operation, intent: &Intent, claim: &Claim, limits: Limits) -> Finding {
-        let (request, body) = match self.stem.request(operation, intent, claim) {
+        let contract = &operation.terms.contract;
+        let built = match self.stem.send(operation, intent, claim) {
             Ok(built) => built,
             Err(why) => {
                 return Finding::because(Evidence::Unsendable, Reason::Unsendable).with_detail(why.to_string());
             }
         };
-        if limits.leave_by().is_over() {
-            return unanswered::too_late(&limits);
-        }
-        self.exchange(operation, request, body, &limits).await
-    }
-
-    /// Asks whether an action took effect, by its contract's lookup.
-    pub async fn look_up(&self, _operation: &Operation, _intent: &Intent, _claim: &Claim, _limits: Limits) -> Finding {
-        Finding::because(Evidence::Inconclusive, Reason::Inconclusive)
-    }
-
-    /// Cancels an action by its key, by its contract's cancel.
-    pub async fn cancel(&self, _operation: &Operation, _intent: &Intent, _claim: &Claim, _limits: Limits) -> Finding {
-        Finding::because(Evidence::Inconclusive, Reason::Inconclusive)
-    }
-
-    async fn exchange(&self, operation: &Operation, mut request: Request<()>, body: Bytes, limits: &Limits) -> Finding {
-        let ticket = Ticket::new(&mut request, limits.leave_by());
-        let request = request.map(|()| ticket.body(body.clone()));
-        match self.response(request, &ticket, limits).await {
-            Some(Ok(response)) => self.answered(operation, response, &body, ticket, limits).await,
-            Some(Err(error)) => unanswered::broken(&error, ticket.end(), limits),
-            None => unanswered::timed_out(ticket.end(), limits),
-        }
-    }
-
-    /// `None` = not in time.
-    async fn response(
-        &self,
-        request: Request<Outgoing>,
-        ticket: &Ticket,
-        limits: &Limits,
-    ) -> Option<Result<Response<Incoming>, Error>> {
-        let mut response = self.client.request(request);
-        tokio::select! {
-            biased;
-            response = &mut response => return Some(response),
-            () = passed(limits.leave_by(), Some(ticket)) => if ticket.revoke() {
-                return None;
-            }
-        }
-        tokio::select! {
-            biased;
-            response = &mut response => return Some(response),
-            () = passed(limits.deadline, None) => {}
-        }
-        tokio::time::timeout(LAST_POLL, response).await.ok()
-    }
-
-    async fn answered(
-        &self,
-        operation: &Operation,
-        response: Response<Incoming>,
-        sent: &[u8],
-        ticket: Ticket,
-        limits: &Limits,
-    ) -> Finding {
-        let contract = &operation.terms.contract;
-        let (head, body) = response.into_parts();
-        let reads = reads(contract, head.status, &head.headers);
-        let last = limits.deadline.plus(LAST_POLL);
-        let body = read_body(body, reads, operation.response_max_bytes, last).await;
-        let answer = Answer { status: head.status, headers: head.headers, body };
-        let mut finding = judge(contract, &answer, wall());
+        let expected = Expected::all(&contract.compare, contract, Some(&Sent::new(contract, intent, &built)));
+        let body = built.body.clone();
+        let reads = |status, headers: &HeaderMap| reads(contract, status, headers);
+        let (answer, ticket) = match self.exchange(built, &limits, operation.response_max_bytes, reads).await {
+            Heard::Answer(answer, ticket) => (answer, ticket),
+            Heard::Nothing(finding) => return finding,
+        };
+        let finding = judge(contract, &expected, &answer, wall());
         if finding.evidence == Evidence::Accepted {
             // Confirmed before all of it was read: cutting it short now could make the confirmation untrue.
             while ticket.is_behind() && !limits.deadline.is_over() {
                 tokio::time::sleep(DRAIN).await;
             }
-        } else {
-            finding.detail = Some(explain(contract, &answer, &self.mask, sent));
         }
         ticket.release(OLDEST);
-        finding
+        explained(finding, || explain(contract, &answer, &self.mask, &body))
     }
+
+    /// Asks whether an action took effect, by its contract's lookup. Takes as long as [`Destination::send`].
+    pub async fn look_up(&self, operation: &Operation, intent: &Intent, claim: &Claim, limits: Limits) -> Finding {
+        let contract = &operation.terms.contract;
+        let Some(lookup) = &contract.lookup else { return unsettled("the contract knows no lookup") };
+        let expected = self.expected(&lookup.compare, operation, intent, claim);
+        let carries = carries(&lookup.question, contract);
+        let mark = Mark { asked: Asked::Lookup(lookup), contract, carries, expected };
+        self.ask(&lookup.question, &mark, operation, intent, claim, &limits).await
+    }
+
+    /// Cancels an action by its key, by its contract's cancel. Takes as long as [`Destination::send`].
+    pub async fn cancel(&self, operation: &Operation, intent: &Intent, claim: &Claim, limits: Limits) -> Finding {
+        let contract = &operation.terms.contract;
+        let Some(cancel) = &contract.cancel else { return unsettled("the contract knows no cancel") };
+        let carries = carries(&cancel.question, contract);
+        let mark = Mark { asked: Asked::Cancel(cancel), contract, carries, expected: vec![] };
+        self.ask(&cancel.question, &mark, operation, intent, claim, &limits).await
+    }
+
+    /// What was sent, as far as a lookup compares it: worked out anew from the same intent.
+    fn expected<'c>(
+        &self,
+        list: &'c [Compare],
+        operation: &Operation,
+        intent: &Intent,
+        claim: &Claim,
+    ) -> Vec<Expected<'c>> {
+        let contract = &operation.terms.contract;
+        let built = self.stem.send(operation, intent, claim).ok();
+        let sent = built.as_ref().map(|built| Sent::new(contract, intent, built));
+        Expected::all(list, contract, sent.as_ref())
+    }
+
+    async fn ask(
+        &self,
+        question: &Question,
+        mark: &Mark<'_>,
+        operation: &Operation,
+        intent: &Intent,
+        claim: &Claim,
+        limits: &Limits,
+    ) -> Finding {
+        let built = match self.stem.question(question, mark.contract, intent, claim) {
+            Ok(built) => built,
+            Err(why) => return unsettled(format!("no valid question can be built: {why}")),
+        };
+        let reads = |status, headers: &HeaderMap| mark.reads(status, headers);
+        match self.exchange(built, limits, operation.response_max_bytes, reads).await {
+            Heard::Answer(answer, ticket) => {
+                let finding = mark.judge(&answer, wall());
+                ticket.release(OLDEST);
+                explained(finding, || explain(mark.contract, &answer, &self.mask, &intent.body))
+            }
+            Heard::Nothing(finding) => unsettled(unanswered::told(&finding)),
+        }
+    }
+
+    /// What a person can ask who must decide, as one line without credentials: `GET https://…`. `sent_on` is the day
+    /// of the last send, `YYYY-MM-DD`. `None` where the contract has no hint, `Some(Err(why))` where its request cannot
+    /// be filled in. Connects to nothing.
+    pub fn hint(
+        &self,
+        operation: &Operation,
+        intent: &Intent,
+        sent_on: Option<&str>,
+    ) -> Option<Result<String, String>> {
+        let hint = operation.terms.contract.hint.as_ref()?;
+        Some(match self.stem.hint(hint, operation, intent, sent_on) {
+            Ok(line) => Ok(one_line(&self.mask.apply(line.as_bytes(), line.len(), b""), HINT_MAX_BYTES)),
+            Err(why) => Err(why.to_string()),
+        })
+    }
+}
+
+/// The finding with the answer itself in its detail, unless it settles the matter.
+fn explained(finding: Finding, answer: impl FnOnce() -> String) -> Finding {
+    if matches!(finding.evidence, Evidence::Accepted | Evidence::Found) {
+        return finding;
+    }
+    let detail = match &finding.detail {
+        Some(note) => format!("{note}: {}", answer()),
+        None => answer(),
+    };
+    finding.with_detail(detail)
 }
 
 /// Says which destination, never what we send or how it knows us.
 impl fmt::Debug for Destination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Destination").field("target", &self.target).finish_non_exhaustive()
-    }
-}
-
-/// Until `end`, or until the request is found stranded.
-async fn passed(end: Uptime, waiting: Option<&Ticket>) {
-    while !end.is_over() && !waiting.is_some_and(|ticket| ticket.is_stranded(STRANDED)) {
-        tokio::time::sleep(end.left().min(LOOK)).await;
     }
 }

@@ -7,18 +7,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper::StatusCode;
+use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use uuid::Uuid;
 
+use super::answer::{Answer, Body, End};
 use super::{Claim, Destination, Limits};
 use crate::clock::Uptime;
 use crate::core::action::{ActionId, AttemptId, Fence, Intent};
-use crate::core::contract::{Contract, Effect, Key, KeyMode, Place};
+use crate::core::contract::{
+    Absence, Asking, Contract, Effect, JsonIs, Key, KeyMode, Place, Question, StatusSet, TextIs, When,
+};
 use crate::core::evidence::Finding;
 use crate::core::request::{RequestTemplate, Template};
 use crate::core::retry::Backoff;
-use crate::core::target::{Auth, Operation, Target};
+use crate::core::target::{Auth, Operation, Target, Tls};
 use crate::core::terms::{Pins, Policy, Terms};
 
 pub(super) fn target(base_url: &str) -> Target {
@@ -27,6 +32,7 @@ pub(super) fn target(base_url: &str) -> Target {
         base_url: Template::parse(base_url).expect("a template"),
         account: None,
         auth: Auth::None,
+        tls: Tls::default(),
         connect_timeout: Duration::from_secs(3),
         max_in_flight: 16,
     }
@@ -77,6 +83,40 @@ pub(super) fn intent(body: &[u8]) -> Intent {
     }
 }
 
+/// An answer as it is when it is judged.
+pub(super) fn answer(status: u16, headers: &[(&str, &str)], body: &str, end: End) -> Answer {
+    let mut map = HeaderMap::new();
+    for (name, value) in headers {
+        let name = HeaderName::from_bytes(name.as_bytes()).expect("a name");
+        map.append(name, HeaderValue::from_str(value).expect("a value"));
+    }
+    let json = (end == End::Complete).then(|| serde_json::from_str(body).ok()).flatten();
+    let body = Body { bytes: body.to_owned().into(), end, json };
+    Answer { status: StatusCode::from_u16(status).expect("a status"), headers: map, body }
+}
+
+/// A matcher of a status, a class of them (`4` = 4xx), and what stands at a pointer.
+pub(super) fn when(status: u16, json: Option<(&str, &str)>) -> When {
+    let status = if status < 10 { StatusSet::Class(status as u8) } else { StatusSet::Exact(status) };
+    let is = |is: &str| if is == "*" { JsonIs::Present } else { JsonIs::Text(TextIs::new(is)) };
+    let json = json.map(|(at, text)| (at.to_owned(), is(text))).into_iter().collect();
+    When { status: Some(vec![status]), headers: vec![], json }
+}
+
+/// A question of that method, path and query.
+pub(super) fn question(method: &str, path: &str, query: &[(&str, &str)]) -> Question {
+    let template = |text: &str| Template::parse(text).expect("a template");
+    let query = query.iter().map(|(name, value)| ((*name).to_owned(), template(value))).collect();
+    let request = RequestTemplate { path: template(path), query, ..RequestTemplate::bare(method) };
+    Question { request, body: None }
+}
+
+/// Asked one second after the send, and proof at once.
+pub(super) fn asking() -> Asking {
+    let second = Duration::from_secs(1);
+    Asking { first_after: second, repeat: vec![second], absence: Absence::After(second) }
+}
+
 pub(super) const CLAIM: Claim = Claim { attempt: AttemptId(Uuid::from_u128(2)), fence: Fence(1) };
 
 pub(super) fn within(time: Duration) -> Limits {
@@ -113,7 +153,7 @@ impl Peer {
     }
 
     pub(super) fn destination(&self) -> Destination {
-        Destination::new(target(&format!("http://{}", self.address)))
+        Destination::new(target(&format!("http://{}", self.address))).expect("usable")
     }
 }
 

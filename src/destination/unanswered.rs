@@ -49,6 +49,15 @@ pub(super) fn broken(error: &Error, sent: Sent, limits: &Limits) -> Finding {
     }
 }
 
+/// What became of a question that got no answer, for a person.
+pub(super) fn told(finding: &Finding) -> String {
+    let reason = finding.reason.map_or("no answer", Reason::sentence);
+    match &finding.detail {
+        Some(detail) => format!("{reason}: {detail}"),
+        None => reason.to_owned(),
+    }
+}
+
 fn not_sent(error: &Error) -> Finding {
     let took_too_long =
         error.source().is_some_and(|cause| matches!(cause.downcast_ref(), Some(ConnectError::TimedOut)));

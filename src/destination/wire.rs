@@ -28,6 +28,8 @@ struct Line {
     gate: Gate,
     /// The last write did not go through in full: bytes of the request wait for the peer to take more.
     behind: bool,
+    /// TLS has taken bytes that the socket has not: they are counted as written, and still on this machine.
+    unflushed: bool,
     /// Bytes read since the connection was opened.
     read: u64,
     /// Bytes came while the request was behind.
@@ -80,6 +82,7 @@ impl Wire {
                 began_at: 0,
                 gate: Gate::Idle,
                 behind: false,
+                unflushed: false,
                 read: 0,
                 early: false,
                 closed: None,
@@ -99,6 +102,7 @@ impl Wire {
         line.exchange += 1;
         line.began_at = line.written;
         line.behind = false;
+        line.unflushed = false;
         line.early = false;
         line.gate = match line.gate {
             Gate::Idle | Gate::Open(_) => Gate::Open(until),
@@ -124,7 +128,7 @@ impl Wire {
     pub(super) fn count_read(&self, bytes: usize) {
         let mut line = self.line();
         line.read += bytes as u64;
-        line.early |= line.behind && bytes > 0;
+        line.early |= line.is_behind() && bytes > 0;
     }
 
     /// Its stream is gone.
@@ -184,6 +188,47 @@ impl Wire {
             }
         }
     }
+
+    /// Lets what TLS holds back go out, or not. Without TLS nothing is held back.
+    pub(super) fn flush(
+        &self,
+        cx: &mut Context<'_>,
+        flush: impl FnOnce(&mut Context<'_>) -> Poll<io::Result<()>>,
+    ) -> Poll<io::Result<()>> {
+        let mut line = self.line();
+        match line.gate {
+            Gate::Open(until) if line.unflushed && until.is_over() => {
+                line.gate = Gate::Missed;
+                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
+            }
+            Gate::Open(_) | Gate::Idle => {}
+            Gate::PeerStopped => return Poll::Ready(Ok(())),
+            Gate::Missed | Gate::Shut => return Poll::Ready(Err(io::ErrorKind::NotConnected.into())),
+        }
+        let flushed = flush(cx);
+        line.unflushed = flushed.is_pending();
+        if matches!(flushed, Poll::Ready(Err(_))) && line.written > line.began_at {
+            line.gate = Gate::PeerStopped;
+            return Poll::Ready(Ok(()));
+        }
+        flushed
+    }
+
+    /// Whether the connection may be ended politely: that would send what TLS holds back.
+    pub(super) fn may_say_goodbye(&self) -> bool {
+        let line = self.line();
+        match line.gate {
+            Gate::Idle | Gate::Open(_) => true,
+            Gate::Missed | Gate::PeerStopped | Gate::Shut => !line.unflushed,
+        }
+    }
+}
+
+impl Line {
+    /// Bytes of the request have not gone out yet.
+    fn is_behind(&self) -> bool {
+        self.behind || self.unflushed
+    }
 }
 
 impl Exchange {
@@ -212,7 +257,7 @@ impl Exchange {
     /// Whether bytes of the request still wait for the peer to take them.
     pub(super) fn is_behind(&self) -> bool {
         let line = self.wire.line();
-        line.exchange == self.number && line.behind && matches!(line.gate, Gate::Open(_))
+        line.exchange == self.number && line.is_behind() && matches!(line.gate, Gate::Open(_))
     }
 
     /// Ends the exchange after its answer. True where the connection may serve others.
@@ -222,7 +267,7 @@ impl Exchange {
             return true;
         }
         line.gate = match line.gate {
-            Gate::Idle | Gate::Open(_) if !line.behind && !line.early => Gate::Idle,
+            Gate::Idle | Gate::Open(_) if !line.is_behind() && !line.early => Gate::Idle,
             Gate::Idle | Gate::Open(_) | Gate::Missed | Gate::PeerStopped | Gate::Shut => Gate::Shut,
         };
         line.gate == Gate::Idle
@@ -285,6 +330,20 @@ mod tests {
         let broken = Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         assert!(matches!(write(&wire, 6, broken), Poll::Ready(Err(_))));
         assert_eq!(exchange.end().map(|t| t.written), Some(0));
+    }
+
+    #[test]
+    fn what_tls_holds_back_leaves_only_while_the_gate_is_open() {
+        let wire = Wire::new();
+        let flush = |outcome| wire.flush(&mut Context::from_waker(TaskWaker::noop()), |_| outcome);
+        let exchange = wire.begin(later());
+        assert!(write(&wire, 9, Poll::Ready(Ok(9))).is_ready() && !exchange.is_behind());
+        assert!(flush(Poll::Pending).is_pending() && exchange.is_behind() && wire.may_say_goodbye());
+        assert!(matches!(flush(Poll::Ready(Ok(()))), Poll::Ready(Ok(()))) && !exchange.is_behind());
+        assert!(flush(Poll::Pending).is_pending());
+        assert_eq!(exchange.end().map(|t| t.written), Some(9));
+        assert!(matches!(flush(Poll::Ready(Ok(()))), Poll::Ready(Err(_))), "nothing leaves after the end");
+        assert!(!wire.may_say_goodbye());
     }
 
     #[test]

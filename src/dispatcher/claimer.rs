@@ -10,11 +10,14 @@ use super::health::{Health, Who};
 use super::pauses::{Change, Pauses};
 use super::rest::Sleeper;
 use super::route::Route;
-use super::slots::{Slot, Slots};
-use super::walk::{Found, Walk, place};
+use super::slots::{Slot, Slots, Stream};
+use super::walk::{Found, Walk};
 use super::{Settings, Stop};
 use crate::core::contract::Effect;
+use crate::core::evidence::Evidence;
 use crate::core::next_step::{Plan, next_step};
+use crate::core::reason::Reason;
+use crate::core::terms::Terms;
 use crate::ledger::{Claimed, InventoryRow, Ledger, LedgerError, Want};
 use crate::log::events;
 
@@ -94,73 +97,67 @@ impl Claimer {
         Ok(())
     }
 
-    /// One claim over all operations; what it brings is under way when this returns.
+    /// One claim over all streams; what it brings is under way when this returns.
     pub(super) async fn claim(&mut self) -> Result<Found, LedgerError> {
         self.walk.turn = self.walk.turn.wrapping_add(1);
         let shares = self.slots.shares(&self.walk.hungry, &self.pauses.open(), self.walk.turn);
-        let wants: Vec<Want> = (self.routes.iter().zip(&shares))
-            .flat_map(|(route, share)| {
-                let asking = asking_part(*share, self.walk.turn);
-                [(false, share - asking), (true, asking)].map(|(asks, free)| (route, asks, free))
-            })
-            .filter(|(_, _, free)| *free > 0)
-            .map(|(route, asks, free)| Want {
-                operation: route.operation.name.clone(),
-                asks,
-                free,
-                timeout: route.operation.terms.policy.timeout,
-                margin: self.settings.lease_margin,
-                after: self.walk.after[place(route.index, asks)].clone(),
-                pins: route.operation.terms.pins,
-                marks: route.operation.terms.marks_sends(),
-            })
+        let wants: Vec<Want> = (self.slots.streams().iter().zip(&shares).zip(&self.walk.after))
+            .filter(|((_, share), _)| **share > 0)
+            .map(|((stream, share), after)| self.want(*stream, *share, after))
             .collect();
         let full = shares.contains(&0);
         if wants.is_empty() {
             return Ok(Found { some: false, hungry: true, partly: false, full });
         }
         let claims = self.ledger.claim(&wants).await?;
-        let mut got = vec![0; self.routes.len() * 2];
         let some = !claims.claimed.is_empty();
-        let mut to_mark: BTreeMap<usize, Vec<(Claimed, Slot)>> = BTreeMap::new();
+        let mut got = vec![0; shares.len()];
+        let mut first: BTreeMap<(usize, Writes), Vec<(Claimed, Slot)>> = BTreeMap::new();
         for claimed in claims.claimed {
-            let Some(route) = self.routes.iter().find(|r| r.operation.name == claimed.intent.operation) else {
-                continue;
-            };
-            got[place(route.index, claimed.asked)] += 1;
-            let slot = self.slots.take(route.index);
+            let Some((at, stream)) = self.stream(&claimed.intent.operation, claimed.asked) else { continue };
+            got[at] += 1;
+            let slot = self.slots.take(stream);
+            let route = &self.routes[stream.operation];
             self.pauses.claimed(route.destination_index);
-            let marks = route.operation.terms.marks_sends()
-                && matches!(next_step(&claimed.row, &route.operation.terms), Plan::Send { .. });
-            if marks {
-                to_mark.entry(route.index).or_default().push((claimed, slot));
-            } else {
-                self.start(route, claimed, slot);
+            match written_first(&claimed, &route.operation.terms) {
+                Some(writes) => first.entry((stream.operation, writes)).or_default().push((claimed, slot)),
+                None => self.start(route, claimed, slot),
             }
         }
-        for (route, held) in to_mark {
-            self.mark_and_start(&self.routes[route], held).await;
+        for ((route, writes), held) in first {
+            self.write_and_start(&self.routes[route], writes, held).await;
         }
         let (mut hungry, mut partly) = (false, false);
-        let mut eaters = vec![false; self.routes.len()];
         for next in claims.next_after {
-            let route = self.routes.iter().find(|r| r.operation.name == next.operation);
-            let want = wants.iter().find(|w| w.operation == next.operation && w.asks == next.asks);
-            if let (Some(route), Some(want)) = (route, want) {
-                let place = place(route.index, next.asks);
-                let ate_all = got[place] >= want.free;
-                let more = self.walk.went(place, next.after, got[place]);
-                eaters[route.index] |= ate_all || more;
+            if let Some((at, _)) = self.stream(&next.operation, next.asks) {
+                let ate_all = got[at] >= shares[at];
+                let more = self.walk.went(at, next.after, got[at]);
+                self.walk.hungry[at] = ate_all || more;
                 hungry |= ate_all;
                 partly |= more && !ate_all;
             }
         }
-        for (hungry, (eats, share)) in self.walk.hungry.iter_mut().zip(eaters.iter().zip(&shares)) {
-            if *share > 0 {
-                *hungry = *eats;
-            }
-        }
         Ok(Found { some, hungry, partly, full })
+    }
+
+    fn want(&self, stream: Stream, free: u32, after: &str) -> Want {
+        let operation = &self.routes[stream.operation].operation;
+        Want {
+            operation: operation.name.clone(),
+            asks: stream.asks,
+            free,
+            timeout: operation.terms.policy.timeout,
+            margin: self.settings.lease_margin,
+            after: after.to_owned(),
+            pins: operation.terms.pins,
+            marks: operation.terms.marks_sends(),
+        }
+    }
+
+    /// The stream of an operation's rows, and its place among the streams.
+    fn stream(&self, operation: &str, asks: bool) -> Option<(usize, Stream)> {
+        let mut streams = self.slots.streams().iter().copied().enumerate();
+        streams.find(|(_, s)| s.asks == asks && self.routes[s.operation].operation.name == operation)
     }
 
     /// Starts one delivery. It holds its slot until its outcome is with the settler.
@@ -180,14 +177,20 @@ impl Claimer {
         });
     }
 
-    /// Marks sends that can neither be repeated nor looked up, then starts those whose mark is durable.
-    async fn mark_and_start(&self, route: &Arc<Route>, held: Vec<(Claimed, Slot)>) {
+    /// Writes down what must be durable before anything leaves, then starts those claims where it is.
+    async fn write_and_start(&self, route: &Arc<Route>, writes: Writes, held: Vec<(Claimed, Slot)>) {
         let claims: Vec<Claimed> = held.iter().map(|(claimed, _)| claimed.clone()).collect();
-        let marked = self.ledger.mark(&claims).await;
-        for (claimed, slot) in held {
-            match &marked {
-                Ok(marked) if marked.contains(&claimed.intent.id) => self.start(route, claimed, slot),
-                // Overtaken, or not known to be marked: nothing is sent, and the row says so.
+        let written = match writes {
+            Writes::Send => self.ledger.mark(&claims).await,
+            Writes::Cancel => self.ledger.mark_cancels(&claims).await,
+        };
+        for (mut claimed, slot) in held {
+            match &written {
+                Ok(written) if written.contains(&claimed.intent.id) => {
+                    claimed.row.cancel_sent |= writes == Writes::Cancel;
+                    self.start(route, claimed, slot);
+                }
+                // Overtaken, or not known to be written: nothing leaves, and the row says so.
                 Ok(_) | Err(_) => {
                     let outcome = delivery::hand_back(Arc::clone(route), claimed);
                     report(&self.pauses, &outcome);
@@ -216,12 +219,20 @@ impl Claimer {
     }
 }
 
-/// How many of an operation's slots are for lookups and cancels: a small part, so that a backlog of doubts doesn't keep
-/// sends waiting; every fourth time the only one there is, so that sends don't keep doubts waiting either.
-fn asking_part(share: u32, turn: usize) -> u32 {
-    match share {
-        0 | 1 => share * u32::from(turn % 4 == 3),
-        _ => (share / 8).max(1),
+/// What is written down before anything leaves.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Writes {
+    /// That it is sent now: a send that can neither be repeated nor looked up.
+    Send,
+    /// That a cancel by key is sent now: the key is spent from then on.
+    Cancel,
+}
+
+fn written_first(claimed: &Claimed, terms: &Terms) -> Option<Writes> {
+    match next_step(&claimed.row, terms) {
+        Plan::Send { .. } => terms.marks_sends().then_some(Writes::Send),
+        Plan::Cancel => Some(Writes::Cancel),
+        Plan::Lookup | Plan::Conclude(_) => None,
     }
 }
 
@@ -231,7 +242,10 @@ fn report(pauses: &Pauses, outcome: &Outcome) {
     }
     let name = &outcome.route.operation.target;
     let answered = outcome.finding.status.is_some();
-    match pauses.learnt(outcome.route.destination_index, outcome.finding.evidence, answered) {
+    // A lookup can be refused for our credentials too; its evidence is that it settled nothing.
+    let blocked =
+        outcome.finding.evidence == Evidence::Blocked || outcome.finding.reason == Some(Reason::CredentialsRefused);
+    match pauses.learnt(outcome.route.destination_index, blocked, answered) {
         Change::None => {}
         Change::Paused => events::destination_paused(name, outcome.finding.status),
         Change::Resumed { paused, probes } => events::destination_resumed(name, paused, probes),

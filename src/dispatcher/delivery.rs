@@ -1,4 +1,4 @@
-//! One claim from beginning to end: `next_step`, the send, `decide`. What comes back is written down by the settler.
+//! One claim from beginning to end: `next_step`, a request, `decide`. What comes back is written down by the settler.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -37,30 +37,41 @@ pub struct Outcome {
 
 /// Carries one claim out. `abandon` ends it early when the drain's time has run out.
 pub async fn deliver(route: Arc<Route>, claimed: Claimed, abandon: &CancellationToken) -> Outcome {
-    let plan = next_step(&claimed.row, &route.operation.terms);
-    let (finding, tried) = match plan {
-        Plan::Conclude(finding) => (finding, None),
+    match next_step(&claimed.row, &route.operation.terms) {
+        Plan::Conclude(finding) => conclude(route, claimed, finding, None),
         Plan::Send { not_after } => {
             let deadline = claimed.lease.deadline;
             let leave_before = not_after.map_or(deadline, |end| claimed.uptime_of(end).min(deadline));
             let limits = Limits { deadline, leave_before };
-            let mut finding = guarded(send(&route, &claimed, limits), &claimed, abandon).await;
+            // A panic or an abandoned wait is an attempt without an answer: it may have left.
+            let unknown = Finding::because(Evidence::NoAnswer, Reason::WorkerLost);
+            let mut finding = guarded(send(&route, &claimed, limits), &claimed, unknown, abandon).await;
             if finding.reason == Some(Reason::LeaseLost) && leave_before < deadline {
                 finding.reason = Some(Reason::KeyWindowClosed);
             }
             let mut outcome = conclude(route, claimed, finding, Some(Step::Send));
             outcome.cut_short = abandon.is_cancelled() && outcome.finding.reason == Some(Reason::WorkerLost);
-            return outcome;
+            outcome
         }
-        // No contract of this version has a lookup or a cancel; nothing is asked, so nothing is settled.
-        Plan::Lookup | Plan::Cancel => (Finding::because(Evidence::Inconclusive, Reason::Inconclusive), None),
-    };
-    conclude(route, claimed, finding, tried)
+        Plan::Lookup => {
+            let finding = guarded(look_up(&route, &claimed), &claimed, unsettled(), abandon).await;
+            conclude(route, claimed, finding, Some(Step::Lookup))
+        }
+        Plan::Cancel => {
+            let finding = guarded(cancel(&route, &claimed), &claimed, unsettled(), abandon).await;
+            conclude(route, claimed, finding, Some(Step::Cancel))
+        }
+    }
+}
+
+/// Asking that came to nothing: it may be asked again.
+fn unsettled() -> Finding {
+    Finding::because(Evidence::Inconclusive, Reason::Inconclusive)
 }
 
 /// The decision about what a claim has learnt.
 fn conclude(route: Arc<Route>, claimed: Claimed, finding: Finding, tried: Option<Step>) -> Outcome {
-    let moment = moment(&claimed);
+    let moment = moment(&route, &claimed);
     let transition = decide::decide(&claimed.row, &finding, &route.operation.terms, moment);
     Outcome { route, claimed, finding, tried, transition, cut_short: false }
 }
@@ -105,31 +116,58 @@ impl Outcome {
             Plan::Conclude(proof) if waiting => proof,
             Plan::Conclude(_) | Plan::Send { .. } | Plan::Lookup | Plan::Cancel => self.finding.clone(),
         };
-        let moment = moment(&self.claimed);
+        let moment = moment(&self.route, &self.claimed);
         self.transition = decide::decide(&self.claimed.row, &finding, &self.route.operation.terms, moment);
     }
 }
 
-fn moment(claimed: &Claimed) -> Moment {
-    Moment { now: claimed.database_now(), paused: Duration::ZERO, dice: Dice::new(rand::random()) }
+fn moment(route: &Route, claimed: &Claimed) -> Moment {
+    let now = claimed.database_now();
+    let paused = claimed
+        .row
+        .doubt
+        .map_or(Duration::ZERO, |doubt| route.pauses.paused_within(route.destination_index, now.since(doubt.since)));
+    Moment { now, paused, dice: Dice::new(rand::random()) }
 }
 
 async fn send(route: &Route, claimed: &Claimed, limits: Limits) -> Finding {
     #[cfg(feature = "test-hooks")]
     test_hook(&claimed.intent);
-    let claim = Claim { attempt: claimed.row.attempt, fence: claimed.fence };
-    route.destination.send(&route.operation, &claimed.intent, &claim, limits).await
+    route.destination.send(&route.operation, &claimed.intent, &claim(claimed), limits).await
 }
 
-/// A panic or an abandoned wait is an attempt without an answer: it may have left.
-async fn guarded(send: impl Future<Output = Finding>, claimed: &Claimed, abandon: &CancellationToken) -> Finding {
-    let unknown = || Finding::because(Evidence::NoAnswer, Reason::WorkerLost);
+async fn look_up(route: &Route, claimed: &Claimed) -> Finding {
+    route.destination.look_up(&route.operation, &claimed.intent, &claim(claimed), whole_lease(claimed)).await
+}
+
+async fn cancel(route: &Route, claimed: &Claimed) -> Finding {
+    route.destination.cancel(&route.operation, &claimed.intent, &claim(claimed), whole_lease(claimed)).await
+}
+
+fn whole_lease(claimed: &Claimed) -> Limits {
+    Limits { deadline: claimed.lease.deadline, leave_before: claimed.lease.deadline }
+}
+
+fn claim(claimed: &Claimed) -> Claim {
+    Claim { attempt: claimed.row.attempt, fence: claimed.fence }
+}
+
+/// What comes of a request, or `otherwise` after a panic or where nobody waits for it any more.
+async fn guarded(
+    request: impl Future<Output = Finding>,
+    claimed: &Claimed,
+    otherwise: Finding,
+    abandon: &CancellationToken,
+) -> Finding {
     tokio::select! {
-        finding = AssertUnwindSafe(send).catch_unwind() => finding.unwrap_or_else(|_| {
-            events::panicked(claimed.intent.id, &claimed.intent.operation);
-            unknown().with_detail("the delivery panicked")
-        }),
-        () = abandon.cancelled() => unknown().with_detail("the daemon stopped before an answer came"),
+        finding = AssertUnwindSafe(request).catch_unwind() => match finding {
+            Ok(finding) => finding,
+            Err(_) => {
+                events::panicked(claimed.intent.id, &claimed.intent.operation);
+                otherwise.with_detail("the delivery panicked")
+            }
+        },
+        () = abandon.cancelled() => otherwise.with_detail("the daemon stopped before an answer came"),
     }
 }
 

@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::core::action::ActionId;
 use crate::core::target::{Operation, Secret, Target};
-use crate::destination::Destination;
+use crate::destination::{Destination, TlsError};
 use crate::ledger::{Ledger, LedgerError};
 use crate::log::events;
 use claimer::Claimer;
@@ -72,6 +72,15 @@ pub struct Stop {
     pub abandon: CancellationToken,
 }
 
+/// A destination that cannot be used as it is configured.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("`tls` of [destination.{destination}]: {cause}")]
+pub struct Unusable {
+    destination: String,
+    #[source]
+    cause: TlsError,
+}
+
 /// The daemon.
 pub struct Dispatcher {
     settings: Settings,
@@ -86,28 +95,37 @@ pub struct Dispatcher {
 impl Dispatcher {
     /// Builds the clients; claims nothing yet. An operation whose destination is not in the catalogue is left out;
     /// the configuration refuses such an operation before it gets here.
-    pub fn new(settings: Settings, ledger: Ledger, catalogue: Catalogue) -> Self {
+    ///
+    /// # Errors
+    /// Where a destination's TLS settings cannot be used.
+    pub fn new(settings: Settings, ledger: Ledger, catalogue: Catalogue) -> Result<Self, Unusable> {
         let names: Vec<&String> = catalogue.targets.keys().collect();
-        let destinations: Vec<Arc<Destination>> =
-            catalogue.targets.values().map(|target| Arc::new(Destination::new(target.clone()))).collect();
+        let usable = |(name, target): (&String, &Target)| match Destination::new(target.clone()) {
+            Ok(destination) => Ok(Arc::new(destination)),
+            Err(cause) => Err(Unusable { destination: name.clone(), cause }),
+        };
+        let destinations = catalogue.targets.iter().map(usable).collect::<Result<Vec<_>, _>>()?;
+        let pauses = Arc::new(Pauses::new(destinations.len()));
         let mut routes = Vec::new();
         let mut limits = Vec::new();
         for (operation, operation_max) in catalogue.operations {
             let Ok(destination_index) = names.binary_search(&&operation.target) else { continue };
-            limits.push(Limit { destination: destination_index, operation_max });
-            let destination = Arc::clone(&destinations[destination_index]);
-            routes.push(Arc::new(Route { operation, index: routes.len(), destination, destination_index }));
+            let contract = &operation.terms.contract;
+            let asks = contract.lookup.is_some() || contract.cancel.is_some();
+            limits.push(Limit { destination: destination_index, operation_max, asks });
+            let (destination, pauses) = (Arc::clone(&destinations[destination_index]), Arc::clone(&pauses));
+            routes.push(Arc::new(Route { operation, destination, destination_index, pauses }));
         }
-        let destination_max = catalogue.targets.values().map(|target| target.max_in_flight).collect();
-        Self {
-            slots: Slots::new(settings.max_in_flight, destination_max, limits),
-            pauses: Arc::new(Pauses::new(destinations.len())),
+        let destination_max: Vec<u32> = catalogue.targets.values().map(|target| target.max_in_flight).collect();
+        Ok(Self {
+            slots: Slots::new(settings.max_in_flight, &destination_max, &limits),
+            pauses,
             tally: Arc::new(Tally::default()),
             destinations: destinations.len(),
             settings,
             ledger,
             routes,
-        }
+        })
     }
 
     /// Runs until told to stop; returns the actions that were abandoned. Where the schema turns out not to fit this
@@ -132,7 +150,7 @@ impl Dispatcher {
         let slots = Arc::clone(&self.slots);
         let drain_timeout = self.settings.drain_timeout;
         let claimer = Claimer {
-            walk: Walk::new(self.routes.len()),
+            walk: Walk::new(self.slots.streams().len()),
             sleeper: Sleeper::new(self.settings.bell.clone()),
             settings: self.settings,
             ledger: self.ledger,

@@ -1,10 +1,10 @@
-//! Destinations that refuse our credentials are paused, in memory, and probed by one send at a time.
+//! Destinations that refuse our credentials are paused, in memory, and probed by one send or lookup at a time.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Uptime;
-use crate::core::evidence::Evidence;
 
 /// The first probe's wait; it doubles up to [`LONGEST`].
 const SHORTEST: Duration = Duration::from_secs(1);
@@ -19,9 +19,20 @@ struct Pause {
     probing: bool,
 }
 
+/// How many past pauses of a destination are remembered.
+const REMEMBERED: usize = 64;
+
 /// Which destinations are paused.
 #[derive(Debug)]
-pub struct Pauses(Mutex<Vec<Option<Pause>>>);
+pub struct Pauses(Mutex<Vec<Standing>>);
+
+/// One destination.
+#[derive(Debug, Default)]
+struct Standing {
+    now: Option<Pause>,
+    /// Beginning and end of pauses that are over.
+    past: VecDeque<(Uptime, Uptime)>,
+}
 
 /// What an answer changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -42,14 +53,14 @@ pub enum Change {
 impl Pauses {
     /// None is.
     pub fn new(destinations: usize) -> Self {
-        Self(Mutex::new(vec![None; destinations]))
+        Self(Mutex::new(std::iter::repeat_with(Standing::default).take(destinations).collect()))
     }
 
     /// How many sends each destination takes now: all, one (a probe), or none.
     pub fn open(&self) -> Vec<u32> {
         self.lock()
             .iter()
-            .map(|pause| match pause {
+            .map(|standing| match standing.now {
                 None => u32::MAX,
                 Some(pause) if !pause.probing && pause.next_probe.is_over() => 1,
                 Some(_) => 0,
@@ -59,28 +70,37 @@ impl Pauses {
 
     /// How long until the next probe; `None` where nothing is paused.
     pub fn next_probe_in(&self) -> Option<Duration> {
-        self.lock().iter().flatten().filter(|p| !p.probing).map(|p| p.next_probe.left()).min()
+        self.lock().iter().filter_map(|s| s.now).filter(|p| !p.probing).map(|p| p.next_probe.left()).min()
     }
 
     /// A claim for the destination has been made: where it is paused, that is the probe.
     pub fn claimed(&self, destination: usize) {
-        if let Some(pause) = &mut self.lock()[destination] {
+        if let Some(pause) = &mut self.lock()[destination].now {
             pause.probing = true;
         }
     }
 
     /// A claim for the destination ended without a send: if it was the probe, the next claim is.
     pub fn not_sent(&self, destination: usize) {
-        if let Some(pause) = &mut self.lock()[destination] {
+        if let Some(pause) = &mut self.lock()[destination].now {
             pause.probing = false;
         }
     }
 
-    /// What came of a send to the destination. `contact` = the destination answered.
-    pub fn learnt(&self, destination: usize, evidence: Evidence, contact: bool) -> Change {
+    /// How long the destination has been paused within the last `age`, since this daemon was started.
+    pub fn paused_within(&self, destination: usize, age: Duration) -> Duration {
+        let from = Uptime::now().minus(age);
+        let pauses = self.lock();
+        let standing = &pauses[destination];
+        let current = standing.now.map(|pause| (pause.since, Uptime::now()));
+        let within = |(begin, end): (Uptime, Uptime)| end.since(begin.max(from));
+        standing.past.iter().copied().chain(current).map(within).sum()
+    }
+
+    /// What came of a request to the destination. `blocked` = it refused our credentials; `contact` = it answered.
+    pub fn learnt(&self, destination: usize, blocked: bool, contact: bool) -> Change {
         let mut pauses = self.lock();
-        let slot = &mut pauses[destination];
-        let blocked = evidence == Evidence::Blocked;
+        let Standing { now: slot, past } = &mut pauses[destination];
         match slot {
             None if !blocked => Change::None,
             None => {
@@ -100,7 +120,12 @@ impl Pauses {
                 Change::None
             }
             Some(pause) if pause.probing => {
-                let (paused, probes) = (Uptime::now().since(pause.since), pause.probes + 1);
+                let now = Uptime::now();
+                let (paused, probes) = (now.since(pause.since), pause.probes + 1);
+                past.push_back((pause.since, now));
+                if past.len() > REMEMBERED {
+                    past.pop_front();
+                }
                 *slot = None;
                 Change::Resumed { paused, probes }
             }
@@ -108,7 +133,7 @@ impl Pauses {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Option<Pause>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Standing>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -120,24 +145,24 @@ mod tests {
     #[test]
     fn r15_refused_credentials_pause_the_destination_until_a_probe_passes() {
         let pauses = Pauses::new(2);
-        assert_eq!(pauses.learnt(0, Evidence::Accepted, true), Change::None);
-        assert_eq!(pauses.learnt(0, Evidence::Blocked, true), Change::Paused);
+        assert_eq!(pauses.learnt(0, false, true), Change::None);
+        assert_eq!(pauses.learnt(0, true, true), Change::Paused);
         assert_eq!(pauses.open(), [0, u32::MAX], "only this destination, and not before its probe is due");
         assert!(pauses.next_probe_in().is_some_and(|wait| wait <= SHORTEST));
 
         pauses.claimed(0);
-        assert_eq!(pauses.learnt(0, Evidence::Blocked, true), Change::None);
+        assert_eq!(pauses.learnt(0, true, true), Change::None);
         assert!(pauses.next_probe_in().is_some_and(|wait| wait > SHORTEST), "the wait has doubled");
 
         pauses.claimed(0);
-        assert!(matches!(pauses.learnt(0, Evidence::Accepted, true), Change::Resumed { probes: 2, .. }));
+        assert!(matches!(pauses.learnt(0, false, true), Change::Resumed { probes: 2, .. }));
         assert_eq!(pauses.open(), [u32::MAX, u32::MAX]);
     }
 
     #[test]
     fn r15_a_probe_that_sends_nothing_leaves_its_turn_to_the_next() {
         let pauses = Pauses::new(1);
-        pauses.learnt(0, Evidence::Blocked, true);
+        pauses.learnt(0, true, true);
         pauses.claimed(0);
         assert_eq!(pauses.next_probe_in(), None);
         pauses.not_sent(0);
@@ -147,8 +172,22 @@ mod tests {
     #[test]
     fn a_send_that_was_under_way_does_not_end_the_pause() {
         let pauses = Pauses::new(1);
-        pauses.learnt(0, Evidence::Blocked, true);
-        assert_eq!(pauses.learnt(0, Evidence::Accepted, true), Change::None);
+        pauses.learnt(0, true, true);
+        assert_eq!(pauses.learnt(0, false, true), Change::None);
         assert_eq!(pauses.open(), [0]);
+    }
+
+    #[test]
+    fn the_time_of_pauses_is_known_also_when_they_are_over() {
+        let pauses = Pauses::new(1);
+        let hour = Duration::from_secs(3600);
+        assert_eq!(pauses.paused_within(0, hour), Duration::ZERO);
+        pauses.learnt(0, true, true);
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(pauses.paused_within(0, hour) >= Duration::from_millis(20));
+        pauses.claimed(0);
+        pauses.learnt(0, false, true);
+        assert!(pauses.paused_within(0, hour) >= Duration::from_millis(20));
+        assert_eq!(pauses.paused_within(0, Duration::ZERO), Duration::ZERO, "a doubt that is younger than the pause");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::pauses::Pauses;
 use crate::core::target::Operation;
 use crate::destination::Destination;
 
@@ -9,10 +10,10 @@ use crate::destination::Destination;
 pub struct Route {
     /// What is sent, and under which terms.
     pub operation: Operation,
-    /// Index among the operations.
-    pub index: usize,
     /// The client.
     pub destination: Arc<Destination>,
     /// Index among the destinations.
     pub destination_index: usize,
+    /// Which destinations are paused.
+    pub pauses: Arc<Pauses>,
 }

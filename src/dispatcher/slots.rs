@@ -4,95 +4,164 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// The limits of one operation, and which destination's limit it shares.
+/// A limit, cut in two where somebody asks: reconciling never starves sending, nor the other way round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Cut {
+    all: u32,
+    sends: u32,
+    asks: u32,
+}
+
+impl Cut {
+    /// An eighth, at least one, is for asking. Where nobody asks, or there is only one, it is not cut: rows that are to
+    /// be asked about under a contract that has changed since find their way all the same.
+    fn new(max: u32, asked: bool) -> Self {
+        if asked && max > 1 {
+            let asks = (max / 8).max(1);
+            Self { all: max, sends: max - asks, asks }
+        } else {
+            Self { all: max, sends: max, asks: max }
+        }
+    }
+
+    /// What is left for sends, or for asking.
+    fn left(self, used: Used, asks: bool) -> u32 {
+        let own = if asks { self.asks.saturating_sub(used.asks) } else { self.sends.saturating_sub(used.sends) };
+        own.min(self.all.saturating_sub(used.sends + used.asks))
+    }
+}
+
+/// Slots in use under one limit.
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    sends: u32,
+    asks: u32,
+}
+
+impl Used {
+    fn count(&mut self, asks: bool) -> &mut u32 {
+        if asks { &mut self.asks } else { &mut self.sends }
+    }
+}
+
+/// The most at once of one operation, and which destination's limit it shares.
 #[derive(Clone, Debug)]
 pub struct Limit {
     /// Index of the destination.
     pub destination: usize,
-    /// Sends at once of this operation.
+    /// Requests at once of this operation.
     pub operation_max: u32,
+    /// Whether its contract asks: has a lookup or a cancel.
+    pub asks: bool,
 }
 
-/// Slots in use.
-#[derive(Debug)]
-struct Used {
-    all: u32,
-    destinations: Vec<u32>,
-    operations: Vec<u32>,
+/// What can be claimed: of each operation its sends, and what is asked about it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Stream {
+    /// Index of the operation.
+    pub operation: usize,
+    /// Lookups and cancels; otherwise everything else.
+    pub asks: bool,
 }
 
 /// The slots. Those who hold one give it back by dropping it, however they end.
 #[derive(Debug)]
 pub struct Slots {
-    max: u32,
-    destination_max: Vec<u32>,
-    limits: Vec<Limit>,
-    used: Mutex<Used>,
+    streams: Vec<Stream>,
+    /// Of each operation, its destination.
+    leads_to: Vec<usize>,
+    all: Cut,
+    destinations: Vec<Cut>,
+    operations: Vec<Cut>,
+    used: Mutex<InUse>,
     freed: Notify,
+}
+
+/// Slots in use.
+#[derive(Debug)]
+struct InUse {
+    all: Used,
+    destinations: Vec<Used>,
+    operations: Vec<Used>,
 }
 
 /// One slot.
 #[derive(Debug)]
 pub struct Slot {
     slots: Arc<Slots>,
-    operation: usize,
+    stream: Stream,
 }
 
 impl Slots {
     /// All free.
-    pub fn new(max: u32, destination_max: Vec<u32>, limits: Vec<Limit>) -> Arc<Self> {
-        let used = Used { all: 0, destinations: vec![0; destination_max.len()], operations: vec![0; limits.len()] };
-        Arc::new(Self { max, destination_max, limits, used: Mutex::new(used), freed: Notify::new() })
+    pub fn new(max: u32, destination_max: &[u32], limits: &[Limit]) -> Arc<Self> {
+        let both = |operation| [false, true].map(|asks| Stream { operation, asks });
+        let asked = |destination| limits.iter().any(|limit| limit.asks && limit.destination == destination);
+        let used = InUse {
+            all: Used::default(),
+            destinations: vec![Used::default(); destination_max.len()],
+            operations: vec![Used::default(); limits.len()],
+        };
+        Arc::new(Self {
+            streams: (0..limits.len()).flat_map(both).collect(),
+            leads_to: limits.iter().map(|limit| limit.destination).collect(),
+            all: Cut::new(max, limits.iter().any(|limit| limit.asks)),
+            destinations: destination_max.iter().enumerate().map(|(at, max)| Cut::new(*max, asked(at))).collect(),
+            operations: limits.iter().map(|limit| Cut::new(limit.operation_max, limit.asks)).collect(),
+            used: Mutex::new(used),
+            freed: Notify::new(),
+        })
     }
 
-    /// How much each operation may claim now: never more in sum than a shared limit has left. Every operation gets
+    /// What can be claimed. [`Slots::shares`] speaks of them in this order.
+    pub fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    /// How much of each stream may be claimed now: never more in sum than a shared limit has left. Every stream gets
     /// one; those that were `hungry` (had more due than they got) share what remains. `open` says how many a
     /// destination takes at all: one while it is probed, none while it is paused. `turn` says who is served first;
     /// the caller goes round, so that nobody is last for ever.
     pub fn shares(&self, hungry: &[bool], open: &[u32], turn: usize) -> Vec<u32> {
-        let used = self.lock();
-        let mut all = self.max.saturating_sub(used.all);
-        let mut destinations: Vec<u32> = (self.destination_max.iter().zip(&used.destinations).zip(open))
-            .map(|((max, used), open)| max.saturating_sub(*used).min(*open))
-            .collect();
-        let mut left: Vec<u32> =
-            self.limits.iter().zip(&used.operations).map(|(l, used)| l.operation_max.saturating_sub(*used)).collect();
-        drop(used);
-        let mut shares = vec![0; self.limits.len()];
-        let mut take = |operation: usize, want: u32, shares: &mut Vec<u32>| {
-            let destination = self.limits[operation].destination;
-            let got = want.min(all).min(destinations[destination]).min(left[operation]);
-            all -= got;
-            destinations[destination] -= got;
-            left[operation] -= got;
-            shares[operation] += got;
+        let mut used = self.lock().clone_counts();
+        let mut open = open.to_vec();
+        let mut shares = vec![0; self.streams.len()];
+        let mut take = |at: usize, want: u32, shares: &mut Vec<u32>| {
+            let Stream { operation, asks } = self.streams[at];
+            let destination = self.leads_to[operation];
+            let got = want
+                .min(open[destination])
+                .min(self.all.left(used.all, asks))
+                .min(self.destinations[destination].left(used.destinations[destination], asks))
+                .min(self.operations[operation].left(used.operations[operation], asks));
+            open[destination] -= got;
+            used.add(operation, destination, asks, got);
+            shares[at] += got;
         };
-        let round: Vec<usize> = (0..shares.len()).map(|i| (i + turn) % self.limits.len()).collect();
-        for operation in &round {
-            take(*operation, 1, &mut shares);
+        let round: Vec<usize> = (0..shares.len()).map(|i| (i + turn) % self.streams.len()).collect();
+        for at in &round {
+            take(*at, 1, &mut shares);
         }
         let eaters = u32::try_from(hungry.iter().filter(|h| **h).count()).unwrap_or(u32::MAX).max(1);
         // An even share first, then what others could not use.
-        for most in [self.max.div_ceil(eaters), self.max] {
-            for operation in round.iter().filter(|o| hungry[**o]) {
-                take(*operation, most, &mut shares);
+        for most in [self.all.all.div_ceil(eaters), self.all.all] {
+            for at in round.iter().filter(|at| hungry[**at]) {
+                take(*at, most, &mut shares);
             }
         }
         shares
     }
 
     /// Takes a slot that `shares` has offered.
-    pub fn take(self: &Arc<Self>, operation: usize) -> Slot {
-        let mut used = self.lock();
-        used.all += 1;
-        used.operations[operation] += 1;
-        used.destinations[self.limits[operation].destination] += 1;
-        Slot { slots: Arc::clone(self), operation }
+    pub fn take(self: &Arc<Self>, stream: Stream) -> Slot {
+        self.lock().add(stream.operation, self.leads_to[stream.operation], stream.asks, 1);
+        Slot { slots: Arc::clone(self), stream }
     }
 
     /// Slots in use.
     pub fn in_use(&self) -> u32 {
-        self.lock().all
+        let all = self.lock().all;
+        all.sends + all.asks
     }
 
     /// Waits until a slot has been given back since the last wait.
@@ -100,19 +169,34 @@ impl Slots {
         self.freed.notified().await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Used> {
+    fn lock(&self) -> MutexGuard<'_, InUse> {
         // Counts stay right even if a holder panicked: each change is a single step.
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl InUse {
+    fn clone_counts(&self) -> Self {
+        Self { all: self.all, destinations: self.destinations.clone(), operations: self.operations.clone() }
+    }
+
+    fn add(&mut self, operation: usize, destination: usize, asks: bool, n: u32) {
+        *self.all.count(asks) += n;
+        *self.destinations[destination].count(asks) += n;
+        *self.operations[operation].count(asks) += n;
+    }
+
+    fn give_back(&mut self, operation: usize, destination: usize, asks: bool) {
+        *self.all.count(asks) -= 1;
+        *self.destinations[destination].count(asks) -= 1;
+        *self.operations[operation].count(asks) -= 1;
+    }
+}
+
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut used = self.slots.lock();
-        used.all -= 1;
-        used.operations[self.operation] -= 1;
-        used.destinations[self.slots.limits[self.operation].destination] -= 1;
-        drop(used);
+        let Stream { operation, asks } = self.stream;
+        self.slots.lock().give_back(operation, self.slots.leads_to[operation], asks);
         self.slots.freed.notify_one();
     }
 }
@@ -121,19 +205,24 @@ impl Drop for Slot {
 mod tests {
     use super::*;
 
-    /// Operations 0 and 1 share destination 0, operation 2 has destination 1.
+    const SEND_2: Stream = Stream { operation: 2, asks: false };
+
+    fn limit(destination: usize, operation_max: u32, asks: bool) -> Limit {
+        Limit { destination, operation_max, asks }
+    }
+
+    /// Operations 0 and 1 share destination 0, operation 2 has destination 1. None of them asks.
     fn slots(max: u32) -> Arc<Slots> {
-        let limit = |destination, operation_max| Limit { destination, operation_max };
-        Slots::new(max, vec![10, 10], vec![limit(0, 10), limit(0, 10), limit(1, 4)])
+        Slots::new(max, &[10, 10], &[limit(0, 10, false), limit(0, 10, false), limit(1, 4, false)])
     }
 
     #[test]
     fn shares_never_exceed_a_shared_limit() {
         for (max, open) in [(100, [10, 10]), (5, [10, 10]), (100, [1, 10]), (100, [0, 0])] {
-            for hungry in [[true; 3], [false; 3], [true, false, true]] {
+            for hungry in [[true; 6], [false; 6], [true, false, true, true, false, false]] {
                 let shares = slots(max).shares(&hungry, &open, 1);
-                assert!(shares[0] + shares[1] <= 10.min(open[0]), "{shares:?}");
-                assert!(shares[2] <= 4.min(open[1]), "{shares:?}");
+                assert!(shares[..4].iter().sum::<u32>() <= 10.min(open[0]), "{shares:?}");
+                assert!(shares[4..].iter().sum::<u32>() <= 4.min(open[1]), "{shares:?}");
                 assert!(shares.iter().sum::<u32>() <= max);
             }
         }
@@ -141,16 +230,36 @@ mod tests {
 
     #[test]
     fn an_idle_operation_keeps_one_slot_and_the_hungry_get_the_rest() {
-        assert_eq!(slots(100).shares(&[true, false, false], &[10, 10], 0), [9, 1, 1]);
-        assert_eq!(slots(2).shares(&[true, true, true], &[10, 10], 0), [1, 1, 0]);
+        let hungry = [true, false, false, false, false, false];
+        assert_eq!(slots(100).shares(&hungry, &[10, 10], 0), [7, 1, 1, 1, 1, 1]);
+        assert_eq!(slots(2).shares(&[true; 6], &[10, 10], 0), [1, 1, 0, 0, 0, 0]);
     }
 
     #[test]
     fn a_dropped_slot_is_free_again() {
         let slots = slots(100);
-        let held: Vec<Slot> = (0..4).map(|_| slots.take(2)).collect();
-        assert_eq!(slots.shares(&[true; 3], &[10, 10], 0)[2], 0);
+        let held: Vec<Slot> = (0..4).map(|_| slots.take(SEND_2)).collect();
+        assert_eq!(slots.shares(&[true; 6], &[10, 10], 0)[4..], [0, 0]);
         drop(held);
-        assert_eq!((slots.in_use(), slots.shares(&[true; 3], &[10, 10], 0)[2]), (0, 4));
+        assert_eq!((slots.in_use(), slots.shares(&[true; 6], &[10, 10], 0)[4]), (0, 3));
+    }
+
+    #[test]
+    fn r19_asking_and_sending_never_take_each_others_slots() {
+        let slots = Slots::new(64, &[16], &[limit(0, 16, true)]);
+        assert_eq!(slots.streams().len(), 2);
+        assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [14, 2]);
+        let asking: Vec<Slot> = (0..2).map(|_| slots.take(slots.streams()[1])).collect();
+        assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [14, 0], "a flood of doubts leaves the sends alone");
+        drop(asking);
+        let _sending: Vec<Slot> = (0..14).map(|_| slots.take(slots.streams()[0])).collect();
+        assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [0, 2], "and a flood of sends the doubts");
+    }
+
+    #[test]
+    fn r19_a_limit_of_one_is_taken_in_turns() {
+        let slots = Slots::new(64, &[1], &[limit(0, 1, true)]);
+        assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [1, 0]);
+        assert_eq!(slots.shares(&[true, true], &[u32::MAX], 1), [0, 1]);
     }
 }

@@ -77,10 +77,11 @@ impl Claimer {
 
     /// How long until something is due, at most the poll interval. What waits for a slot or a probe is not due here.
     async fn until_due(&mut self) -> Duration {
-        let shares = self.slots.shares(&vec![false; self.routes.len()], &self.pauses.open(), 0);
-        let open: Vec<&str> = (self.routes.iter().zip(&shares))
+        let nobody_hungry = vec![false; self.slots.streams().len()];
+        let shares = self.slots.shares(&nobody_hungry, &self.pauses.open(), 0);
+        let open: Vec<(&str, bool)> = (self.slots.streams().iter().zip(&shares))
             .filter(|(_, share)| **share > 0)
-            .map(|(route, _)| route.operation.name.as_str())
+            .map(|(stream, _)| (self.routes[stream.operation].operation.name.as_str(), stream.asks))
             .collect();
         let due = next_due_in(&self.ledger, &open).await.ok().flatten().unwrap_or(Duration::MAX);
         let probe = self.pauses.next_probe_in().unwrap_or(Duration::MAX);

@@ -10,54 +10,49 @@ pub const SHORTEST_LOOK: Duration = Duration::from_millis(5);
 pub struct Found {
     /// At least one row.
     pub some: bool,
-    /// Some operation had as much due as it could take.
+    /// Some stream had as much due as it could take.
     pub hungry: bool,
-    /// Some operation had slots left, and tenants that have not been looked at.
+    /// Some stream had slots left, and tenants that have not been looked at.
     pub partly: bool,
-    /// Some operation could take nothing.
+    /// Some stream could take nothing.
     pub full: bool,
 }
 
 /// Where the claims have got to. A claim looks at a part of the tenants; several make a round.
 pub struct Walk {
-    /// Of each [`place`], the tenant where its next claim starts.
+    /// Of each stream, the tenant where its next claim starts.
     pub after: Vec<String>,
-    /// Whether each operation had more due than it got.
+    /// Whether each stream had more due than it got.
     pub hungry: Vec<bool>,
-    /// Whether the round of each place has found anything.
+    /// Whether the round has found anything.
     found: Vec<bool>,
-    /// Which operation is served first.
+    /// Which stream is served first.
     pub turn: usize,
     locked_wait: Duration,
 }
 
-/// Where an operation's rows are walked: those that send, and those that ask its destination.
-pub const fn place(operation: usize, asks: bool) -> usize {
-    operation * 2 + asks as usize
-}
-
 impl Walk {
     /// Before the first claim.
-    pub fn new(operations: usize) -> Self {
+    pub fn new(streams: usize) -> Self {
         Self {
-            after: vec![String::new(); operations * 2],
-            hungry: vec![true; operations],
-            found: vec![false; operations * 2],
+            after: vec![String::new(); streams],
+            hungry: vec![true; streams],
+            found: vec![false; streams],
             turn: 0,
             locked_wait: SHORTEST_LOOK,
         }
     }
 
-    /// A claim of a place has got so many rows and as far as `next_after`. True where more may be due: a part of a
-    /// round says nothing about the rest; a whole round without a find says that nothing is.
-    pub fn went(&mut self, place: usize, next_after: String, got: u32) -> bool {
-        let began_round = self.after[place].is_empty();
-        self.found[place] = got > 0 || (!began_round && self.found[place]);
-        self.after[place] = next_after;
+    /// A claim of a stream has got so many rows and as far as `next_after`. True where more may be due: a part of
+    /// a round says nothing about the rest; a whole round without a find says that nothing is.
+    pub fn went(&mut self, stream: usize, next_after: String, got: u32) -> bool {
+        let began_round = self.after[stream].is_empty();
+        self.found[stream] = got > 0 || (!began_round && self.found[stream]);
+        self.after[stream] = next_after;
         if got > 0 {
             self.locked_wait = SHORTEST_LOOK;
         }
-        !self.after[place].is_empty() || (!began_round && self.found[place])
+        !self.after[stream].is_empty() || (!began_round && self.found[stream])
     }
 
     /// How long to wait where everything due is locked: twice as long each time.

@@ -9,9 +9,12 @@ mod late;
 mod mark;
 mod migrate;
 mod prune;
+mod overview;
+mod rule;
 mod session;
 mod settle;
 mod stats;
+mod story;
 mod tls;
 mod values;
 
@@ -25,9 +28,15 @@ pub use late::LateTestimony;
 pub use mark::Marked;
 pub use migrate::{Migrated, SCHEMA_VERSION, migrate, schema_sql};
 pub use prune::{Keep, Prunable, Pruned};
+pub use overview::{Counts, Filter, Listed, Overview, Page};
+pub use rule::{Decided, Decision, Refusal, Ruling};
 pub use session::connect;
 pub use settle::{History, Settlement, Standing};
 pub use stats::{OpenRows, next_due_in};
+pub use story::{
+    Committed, Entry, EntryKind, HISTORY_MAX, Inventory, Linked, Note, Position, Revocation, Story, Told, Tombstone,
+    Weight,
+};
 
 /// A pool of sessions with the ledger, on behalf of one worker.
 #[derive(Clone)]

@@ -51,10 +51,11 @@ impl Ledger {
 }
 
 /// How long until a row of these operations is due; zero where one is, `None` where nothing waits.
-pub async fn next_due_in(ledger: &Ledger, operations: &[&str]) -> Result<Option<Duration>, LedgerError> {
+pub async fn next_due_in(ledger: &Ledger, streams: &[(&str, bool)]) -> Result<Option<Duration>, LedgerError> {
     let client = ledger.pool.get().await?;
     let statement = client.prepare_cached(NEXT_DUE).await?;
-    let row = client.query_one(&statement, &[&operations]).await?;
+    let (operations, asks): (Vec<&str>, Vec<bool>) = streams.iter().copied().unzip();
+    let row = client.query_one(&statement, &[&operations, &asks]).await?;
     let due_in: Option<i64> = row.try_get(0)?;
     Ok(due_in.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))))
 }

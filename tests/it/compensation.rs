@@ -91,7 +91,7 @@ async fn r7_it_waits_while_the_original_is_open_or_unknown_and_that_costs_no_att
         assert!(row["attempt_id"].is_null() && row["first_sent_at"].is_null(), "{row}");
         assert_eq!(row["budget_from"], row["due_at"], "its time has not begun");
         assert_eq!(sentence(&db, compensation).await, WAITS);
-        let next = next_due_in(&ledger, &[UNDO]).await.unwrap().expect("looked at again").as_millis();
+        let next = next_due_in(&ledger, &[(UNDO, false)]).await.unwrap().expect("looked at again").as_millis();
         assert!((4000..=5000).contains(&next), "in {next} ms");
     };
     waits().await;

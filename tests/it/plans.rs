@@ -21,7 +21,7 @@ async fn prepared(db: &Database) -> Client {
     let session = db.session().await;
     let statements = format!(
         "{}; prepare claim (text[], boolean[], int[], bigint[], text[], bytea[], boolean[], text) as {CLAIM};
-         prepare next_due (text[]) as {NEXT_DUE}",
+         prepare next_due (text[], boolean[]) as {NEXT_DUE}",
         settings()
     );
     session.batch_execute(&statements).await.expect("prepared");
@@ -117,7 +117,7 @@ async fn b56_a_claim_that_finds_nothing_costs_a_probe_per_tenant() {
     explain(&session, &claim()).await;
     let nothing = explain(&session, &claim()).await;
     assert!(pages(&nothing) <= 60, "{} pages", pages(&nothing));
-    let next_due = explain(&session, "next_due (array['note.publish'])").await;
+    let next_due = explain(&session, "next_due (array['note.publish'], array[false])").await;
     assert!(pages(&next_due) <= 60, "{} pages", pages(&next_due));
     assert!(nodes(&next_due).iter().all(|node| node["Node Type"] != "Seq Scan"));
 }

@@ -193,7 +193,7 @@ async fn r24_a_dispatcher_can_run_every_statement_of_the_ledger() {
     assert_eq!(ledger.mark(std::slice::from_ref(&marked)).await.unwrap().len(), 1);
     assert!(settle(&ledger, &marked, Evidence::Accepted).await);
     assert_eq!(ledger.open_rows().await.unwrap(), ledger::OpenRows::default());
-    assert_eq!(ledger::next_due_in(&ledger, &[NOTE]).await.unwrap(), None);
+    assert_eq!(ledger::next_due_in(&ledger, &[(NOTE, false)]).await.unwrap(), None);
     let keep = [Keep { operation: NOTE, payload: Duration::ZERO, identity: Duration::from_secs(60) }];
     assert_eq!(ledger.prunable(&keep).await.unwrap().actions, 1);
     assert_eq!(ledger.prune(&keep).await.unwrap(), Pruned::Done { actions: 1, tombstones: 0 });

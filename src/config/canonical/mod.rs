@@ -85,7 +85,7 @@ impl Config {
 }
 
 fn write_target(out: &mut String, target: &Target) -> fmt::Result {
-    let Target { name, base_url, account, auth, connect_timeout, max_in_flight } = target;
+    let Target { name, base_url, account, auth, tls, connect_timeout, max_in_flight } = target;
     writeln!(out, "\n[destination.{}]\nbase_url = {}", quoted(name), text(base_url.source()))?;
     if let Some(account) = account {
         writeln!(out, "account = {}", text(account))?;
@@ -99,6 +99,13 @@ fn write_target(out: &mut String, target: &Target) -> fmt::Result {
         Auth::Header { name, .. } => {
             writeln!(out, "auth = {{ header = {{ name = {}, value = \"[secret]\" }} }}", text(name))?;
         }
+    }
+    let shown =
+        [("roots", tls.roots.is_some()), ("certificate", tls.identity.is_some()), ("key", tls.identity.is_some())];
+    let shown: Vec<_> =
+        shown.into_iter().filter(|(_, given)| *given).map(|(key, _)| format!("{key} = \"[secret]\"")).collect();
+    if !shown.is_empty() {
+        writeln!(out, "tls = {{ {} }}", shown.join(", "))?;
     }
     duration(out, "connect_timeout", *connect_timeout)?;
     writeln!(out, "max_in_flight = {max_in_flight}")

@@ -7,6 +7,7 @@ mod contract_key;
 mod daemon;
 mod operation;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -190,7 +191,9 @@ pub(super) fn keys_of(table: &str) -> impl Iterator<Item = &'static KeyDoc> {
 
 /// One key of one table.
 pub(super) fn find(table: &str, key: &str) -> Option<&'static KeyDoc> {
-    keys_of(table).find(|doc| doc.key == key)
+    static BY_NAME: LazyLock<HashMap<(&str, &str), &KeyDoc>> =
+        LazyLock::new(|| reference().iter().map(|doc| ((doc.table, doc.key), doc)).collect());
+    BY_NAME.get(&(table, key)).copied()
 }
 
 /// The tables of a file that know a key, but for `table` itself.

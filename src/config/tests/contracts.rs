@@ -3,18 +3,6 @@
 use super::*;
 use crate::core::contract::{Encode, Rung, Window};
 
-#[test]
-fn every_built_in_contract_parses_and_says_where_it_is_written() {
-    let config = accepted(DATABASE);
-    assert_eq!(config.contracts.len(), builtin::FILES.len());
-    for promise in config.contracts.values() {
-        assert!(promise.built_in && promise.title.is_some() && !promise.sources.is_empty());
-    }
-    let key = config.contracts["http.idempotency-key"].contract.key.as_ref().expect("a key");
-    assert_eq!((key.window, key.encode), (None, Encode::SfString));
-    assert!(config.contracts["http.post"].contract.key.is_none());
-}
-
 /// An operation under a contract of its own; its `contract` stands in line 9, the contract's `reconcile` in line 15.
 fn keyed(key: &str, operation: &str) -> Vec<String> {
     let rest = format!("[contract.c]\nreconcile = [\"resend\"]\n[contract.c.key]\n{key}");

@@ -6,10 +6,14 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod checks;
 mod contracts;
+mod presets;
 mod secrets;
 mod unknown;
 mod values;
+mod vocabulary;
+mod warnings;
 
 const DATABASE: &str = "[database]\nurl = \"postgres://outboxd@localhost/app\"\n";
 

@@ -107,10 +107,15 @@ fn sslmode_is_what_libpq_knows() {
 }
 
 #[test]
-fn https_is_refused_honestly() {
-    assert_eq!(
-        refused(&file("", "", "").replace("http://d", "https://d")),
-        ["outboxd.toml:4: `base_url` in [destination.d] is refused: https is not supported yet by this version; only \
-          http:// is"]
-    );
+fn tls_of_a_destination_is_pem_and_a_certificate_has_its_key() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let name = |file: &str| dir.path().join(file).display().to_string();
+    std::fs::write(name("ca.pem"), "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n").expect("written");
+    std::fs::write(name("no.pem"), "hunter2").expect("written");
+    let with = |tls: &str| file(&format!("tls = {{ {tls} }}"), "", "").replace("http://d", "https://d");
+    accepted(&with(&format!("roots = {{ file = {:?} }}", name("ca.pem"))));
+    let told = refused(&with(&format!("roots = {{ file = {:?} }}", name("no.pem"))));
+    assert!(told[0].contains("`roots`") && told[0].contains("BEGIN CERTIFICATE") && !told[0].contains("hunter2"));
+    let told = refused(&with(&format!("certificate = {{ file = {:?} }}", name("ca.pem"))));
+    assert!(told[0].contains("`key`"), "{told:?}");
 }

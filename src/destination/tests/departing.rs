@@ -8,7 +8,10 @@ use hyper::Request;
 use crate::clock::Uptime;
 use crate::core::evidence::Evidence;
 use crate::core::reason::Reason;
+use crate::destination::build::Built;
 use crate::destination::departure::{Sent, Ticket};
+use crate::destination::exchange::Heard;
+use crate::destination::judge::Reads;
 use crate::destination::testing::{CLAIM, Peer, intent, operation, send, within};
 use crate::destination::{Destination, Limits};
 
@@ -49,9 +52,10 @@ async fn b32_a_lease_that_ends_while_connecting_lets_no_byte_out() {
     for body in [&b""[..], b"{}"] {
         let (peer, mut told) = recording().await;
         let limits = Limits { leave_before: Uptime::now(), ..within(LONG) };
-        let (request, body) = (get(&peer), Bytes::copy_from_slice(body));
+        let built = Built { request: get(&peer), body: Bytes::copy_from_slice(body) };
         // Past the first look at the clock, as when the lease ends between it and the connection.
-        let finding = peer.destination().exchange(&operation(), request, body, &limits).await;
+        let heard = peer.destination().let_depart(built, &limits, 0, |_, _| Reads::Nothing).await;
+        let Heard::Nothing(finding) = heard else { panic!("an answer to nothing") };
         assert_eq!((finding.evidence, finding.reason), (Evidence::NotSent, Some(Reason::LeaseLost)));
         assert_eq!(told.recv().await.expect("a connection"), b"");
     }
@@ -209,5 +213,5 @@ async fn b24_b26_the_body_goes_out_byte_for_byte() {
 async fn debug_shows_neither_secret_nor_body() {
     let mut target = crate::destination::testing::target("http://h");
     target.auth = crate::core::target::Auth::Bearer(crate::core::target::Secret::new("hunter2"));
-    assert!(!format!("{:?}", Destination::new(target)).contains("hunter2"));
+    assert!(!format!("{:?}", Destination::new(target).expect("usable")).contains("hunter2"));
 }

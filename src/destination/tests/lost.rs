@@ -18,13 +18,13 @@ async fn b85_a_refused_connection_is_not_sent() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
     drop(listener);
-    let finding = send(&Destination::new(target(&format!("http://{address}"))), LONG).await;
+    let finding = send(&Destination::new(target(&format!("http://{address}"))).expect("usable"), LONG).await;
     assert_eq!((finding.evidence, finding.reason), (Evidence::NotSent, Some(Reason::ConnectionRefused)));
 }
 
 #[tokio::test]
 async fn b85_a_name_that_does_not_resolve_is_not_sent() {
-    let finding = send(&Destination::new(target("http://name.invalid")), LONG).await;
+    let finding = send(&Destination::new(target("http://name.invalid")).expect("usable"), LONG).await;
     assert_eq!((finding.evidence, finding.reason), (Evidence::NotSent, Some(Reason::NameNotResolved)));
 }
 
@@ -48,11 +48,11 @@ async fn a_connection_that_takes_too_long_is_not_sent() {
     let (listener, _held) = full_port().await;
     let mut target = target(&format!("http://{}", listener.local_addr().expect("an address")));
     target.connect_timeout = Duration::from_millis(100);
-    let finding = send(&Destination::new(target.clone()), LONG).await;
+    let finding = send(&Destination::new(target.clone()).expect("usable"), LONG).await;
     assert_eq!((finding.evidence, finding.reason), (Evidence::NotSent, Some(Reason::NotReached)));
     assert_eq!(finding.detail.as_deref(), Some("no connection within the connect timeout"));
     target.connect_timeout = LONG;
-    let destination = Destination::new(target);
+    let destination = Destination::new(target).expect("usable");
     let finding = send(&destination, Duration::from_millis(100)).await;
     assert_eq!((finding.evidence, finding.reason), (Evidence::NotSent, Some(Reason::NotReached)));
     assert_eq!(finding.detail.as_deref(), Some("no connection before the deadline"));

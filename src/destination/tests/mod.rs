@@ -1,5 +1,6 @@
 //! Whole exchanges with a peer that misbehaves on command.
 
 mod answered;
+mod asked;
 mod departing;
 mod lost;

@@ -1,12 +1,15 @@
 //! What the tests stand on.
 
+pub mod cli;
 pub mod database;
 pub mod gate;
 pub mod ledger;
 pub mod proxy;
+pub mod shelf;
 pub mod world;
 
 pub use database::Database;
 pub use gate::GatedClaim;
 pub use proxy::Proxy;
+pub use shelf::Shelf;
 pub use world::World;

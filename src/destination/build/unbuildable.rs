@@ -1,10 +1,11 @@
 //! Why no valid request can be built. Names what is wrong, never a value.
 
 use super::headers::Rule;
+use super::planting::What;
 
 /// Why no valid request can be built. Names come from the configuration or have been checked.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub(super) enum Unbuildable {
+pub(in crate::destination) enum Unbuildable {
     #[error("the base URL is not a usable http URL once it is filled in")]
     BaseUrl,
     #[error("the method is not one that can be sent")]
@@ -37,12 +38,12 @@ pub(super) enum Unbuildable {
     HeaderReserved { name: String, rule: Rule },
     #[error("the destination's credentials cannot be sent as a header")]
     Credentials,
-    #[error("the idempotency key cannot be sent as a header")]
-    KeyHeader,
-    #[error("the path has no placeholder `{0}` for the idempotency key")]
-    KeyPath(String),
-    #[error("the body has no place `{0}` for the idempotency key")]
-    KeyJson(String),
-    #[error("the body is not form-encoded text, which the idempotency key goes into")]
-    KeyForm,
+    #[error("{what} cannot be sent as a header")]
+    NotAHeader { what: What },
+    #[error("the path has no placeholder `{name}` for {what}")]
+    NotInPath { name: String, what: What },
+    #[error("the body has no place `{pointer}` for {what}")]
+    NotInJson { pointer: String, what: What },
+    #[error("the body is not form-encoded text, which {what} goes into")]
+    NotInForm { what: What },
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::members::members;
+use super::planting::{Planting, What};
 use super::unbuildable::Unbuildable;
 
 /// How much header text an action may bring, in bytes. Servers commonly refuse heads of more than 8 to 64 KiB.
@@ -12,25 +13,25 @@ const HEADERS_MAX_BYTES: usize = 64 * 1024;
 
 /// Why a header cannot come from data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Rule {
+pub(in crate::destination) enum Rule {
     /// It says where the message ends or what becomes of the connection.
     Framing,
     /// It holds our credentials.
     Credentials,
-    /// It holds the idempotency key.
-    Key,
+    /// It holds what the contract plants there.
+    Planted(What),
     /// `Outbox-…` is ours.
     Ours,
 }
 
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Framing => "it belongs to the connection, not to the request",
-            Self::Credentials => "it holds the destination's credentials",
-            Self::Key => "it holds the idempotency key",
-            Self::Ours => "names that begin with `outbox-` are reserved",
-        })
+        match self {
+            Self::Framing => f.write_str("it belongs to the connection, not to the request"),
+            Self::Credentials => f.write_str("it holds the destination's credentials"),
+            Self::Planted(what) => write!(f, "it holds {what}"),
+            Self::Ours => f.write_str("names that begin with `outbox-` are reserved"),
+        }
     }
 }
 
@@ -38,8 +39,8 @@ impl fmt::Display for Rule {
 pub(super) struct Reserved<'a> {
     /// The header that the credentials go into, besides `Authorization`; in lower case.
     pub(super) auth: Option<&'a str>,
-    /// The header that the key goes into; in lower case.
-    pub(super) key: Option<&'a str>,
+    /// What the contract plants in the request.
+    pub(super) plantings: &'a [Planting<'a>],
 }
 
 impl Reserved<'_> {
@@ -48,8 +49,8 @@ impl Reserved<'_> {
             Some(Rule::Framing)
         } else if *name == header::AUTHORIZATION || self.auth == Some(name.as_str()) {
             Some(Rule::Credentials)
-        } else if self.key == Some(name.as_str()) {
-            Some(Rule::Key)
+        } else if let Some(planting) = self.plantings.iter().find(|planting| planting.header() == Some(name.as_str())) {
+            Some(Rule::Planted(planting.what))
         } else if name.as_str().starts_with("outbox-") {
             Some(Rule::Ours)
         } else {
@@ -133,11 +134,17 @@ pub(super) fn is_traceparent(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::planting::plantings;
     use super::*;
+    use crate::core::action::ActionId;
+    use crate::destination::testing::operation;
+    use uuid::Uuid;
 
     fn add(text: &str) -> Result<HeaderMap, Unbuildable> {
         let mut out = HeaderMap::new();
-        let reserved = Reserved { auth: Some("x-api-key"), key: Some("idempotency-key") };
+        let contract = operation().terms.contract;
+        let plantings = plantings(&contract, ActionId(Uuid::nil()));
+        let reserved = Reserved { auth: Some("x-api-key"), plantings: &plantings };
         add_from_data(&mut out, text, &reserved).map(|()| out)
     }
 
@@ -171,7 +178,7 @@ mod tests {
             ("Trailer", Rule::Framing),
             ("Authorization", Rule::Credentials),
             ("X-Api-Key", Rule::Credentials),
-            ("Idempotency-Key", Rule::Key),
+            ("Idempotency-Key", Rule::Planted(What::Key)),
             ("Outbox-Anything", Rule::Ours),
         ] {
             let error = add(&format!("{{\"{name}\":\"v\"}}")).expect_err(name);

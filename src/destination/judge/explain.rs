@@ -3,10 +3,10 @@
 use hyper::Uri;
 use hyper::header::LOCATION;
 
-use super::answer::{Answer, End};
-use super::clean::one_line;
-use super::judge::value_at;
-use super::mask::Mask;
+use super::super::answer::{Answer, End};
+use super::super::clean::one_line;
+use super::super::mask::Mask;
+use super::places::value_at;
 use crate::core::contract::Contract;
 
 const ID_MAX_BYTES: usize = 200;
@@ -17,7 +17,7 @@ const EXCERPT_MAX_BYTES: usize = 512;
 const WINDOW_BYTES: usize = 4096;
 
 /// Status, where a redirect points, the destination's id of the request and the beginning of the body.
-pub(super) fn explain(contract: &Contract, answer: &Answer, mask: &Mask, sent: &[u8]) -> String {
+pub(in crate::destination) fn explain(contract: &Contract, answer: &Answer, mask: &Mask, sent: &[u8]) -> String {
     let mut text = match answer.status.canonical_reason() {
         Some(reason) => format!("{} {reason}", answer.status.as_u16()),
         None => answer.status.as_u16().to_string(),
@@ -54,7 +54,7 @@ pub(super) fn explain(contract: &Contract, answer: &Answer, mask: &Mask, sent: &
 
 #[cfg(test)]
 mod tests {
-    use super::super::answer::Body;
+    use super::super::super::answer::Body;
     use super::*;
     use crate::core::contract::Source;
     use crate::core::target::{Auth, Secret};

@@ -1,4 +1,4 @@
-//! The idempotency key inside a body. Every other byte stays as it was given: nothing is parsed and written anew.
+//! A value put into a body. Every other byte stays as it was given: nothing is parsed and written anew.
 
 use percent_encoding::percent_decode;
 use serde_json::value::RawValue;
@@ -6,14 +6,13 @@ use serde_json::value::RawValue;
 use super::fill::push_encoded;
 use super::members::members;
 
-/// `body` with `key` as the string at `pointer` (RFC 6901). Missing objects on the way are made. `None` where the body
-/// is not JSON, a step of the way is neither object nor array element, or a name on it stands there twice.
-pub(super) fn into_json(body: &[u8], pointer: &str, key: &str) -> Option<Vec<u8>> {
+/// `body` with `value`, which is JSON text, at `pointer` (RFC 6901). Missing objects on the way are made. `None` where
+/// the body is not JSON, a step of the way is neither object nor array element, or a name on it stands there twice.
+pub(super) fn into_json(body: &[u8], pointer: &str, value: &str) -> Option<Vec<u8>> {
     let body = std::str::from_utf8(body).ok()?;
     let steps: Vec<String> =
         pointer.strip_prefix('/')?.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect();
-    let key = serde_json::to_string(key).ok()?;
-    put(body, &steps, &key).map(String::into_bytes)
+    put(body, &steps, value).map(String::into_bytes)
 }
 
 /// `text`, one JSON value, with `value` at the end of `steps`.
@@ -67,10 +66,10 @@ fn splice(text: &str, part: &RawValue, by: &str) -> Option<String> {
     Some([text.get(..start)?, by, text.get(end..)?].concat())
 }
 
-/// `body`, form-encoded, with `key` as its only field of that name. `None` where it is not text.
-pub(super) fn into_form(body: &[u8], field: &str, key: &str) -> Option<Vec<u8>> {
+/// `body`, form-encoded, with `value` in its only field of that name. `None` where it is not text.
+pub(super) fn into_form(body: &[u8], field: &str, value: &str) -> Option<Vec<u8>> {
     let body = std::str::from_utf8(body).ok()?;
-    let mut out = String::with_capacity(body.len() + field.len() + key.len() + 2);
+    let mut out = String::with_capacity(body.len() + field.len() + value.len() + 2);
     for pair in body.split('&').filter(|pair| !pair.is_empty()) {
         let name = pair.split('=').next().unwrap_or_default().replace('+', " ");
         if !percent_decode(name.as_bytes()).eq(field.bytes()) {
@@ -80,7 +79,7 @@ pub(super) fn into_form(body: &[u8], field: &str, key: &str) -> Option<Vec<u8>> 
     }
     push_encoded(&mut out, field);
     out.push('=');
-    push_encoded(&mut out, key);
+    push_encoded(&mut out, value);
     Some(out.into_bytes())
 }
 
@@ -90,7 +89,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn json(body: &str, pointer: &str) -> Option<String> {
-        into_json(body.as_bytes(), pointer, "K").map(|body| String::from_utf8(body).expect("text"))
+        into_json(body.as_bytes(), pointer, "\"K\"").map(|body| String::from_utf8(body).expect("text"))
     }
 
     #[test]
@@ -126,7 +125,7 @@ mod tests {
         ] {
             assert_eq!(json(body, pointer), None, "{body} {pointer}");
         }
-        assert!(into_json(b"\xff", "/a", "K").is_none());
+        assert!(into_json(b"\xff", "/a", "1").is_none());
     }
 
     #[test]

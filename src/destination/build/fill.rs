@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use serde_json::Value;
 
 use super::members::{Member, members};
 use super::unbuildable::Unbuildable;
@@ -17,8 +18,8 @@ pub(super) struct Values<'a> {
     params: Option<&'a str>,
     /// Read when the first placeholder is met.
     read: OnceCell<Option<Vec<Member<'a>>>>,
-    /// The placeholder that stands for the idempotency key, and the key.
-    key: Option<(&'a str, &'a str)>,
+    /// Placeholders that do not stand for a param, and what they stand for.
+    own: Vec<(Cow<'a, str>, Cow<'a, str>)>,
 }
 
 /// How far a value may reach.
@@ -35,16 +36,35 @@ pub(super) enum Within {
 }
 
 impl<'a> Values<'a> {
-    pub(super) fn new(params: Option<&'a str>, key: Option<(&'a str, &'a str)>) -> Self {
-        Self { params, read: OnceCell::new(), key }
+    pub(super) fn new(params: Option<&'a str>, own: Vec<(Cow<'a, str>, Cow<'a, str>)>) -> Self {
+        Self { params, read: OnceCell::new(), own }
     }
 
-    fn get(&self, name: &str) -> Result<Cow<'_, str>, Unbuildable> {
-        if let Some((placeholder, key)) = self.key
-            && placeholder == name
-        {
-            return Ok(Cow::Borrowed(key));
+    /// The text that a placeholder stands for.
+    pub(super) fn get(&self, name: &str) -> Result<Cow<'_, str>, Unbuildable> {
+        if let Some((_, text)) = self.own.iter().find(|(placeholder, _)| placeholder == name) {
+            return Ok(Cow::Borrowed(text));
         }
+        let raw = self.param(name)?;
+        let not_scalar = || Unbuildable::ParamNotScalar(name.to_owned());
+        match raw.bytes().next() {
+            Some(b'"') => serde_json::from_str::<String>(raw).map(Cow::Owned).map_err(|_| not_scalar()),
+            Some(b'-' | b'0'..=b'9' | b't' | b'f') => Ok(Cow::Borrowed(raw)),
+            Some(_) | None => Err(not_scalar()),
+        }
+    }
+
+    /// The JSON value that a placeholder stands for: a number stays one.
+    pub(super) fn json(&self, name: &str) -> Result<Value, Unbuildable> {
+        let text = self.get(name)?;
+        if self.own.iter().any(|(placeholder, _)| placeholder == name) {
+            return Ok(Value::String(text.into_owned()));
+        }
+        serde_json::from_str(self.param(name)?).map_err(|_| Unbuildable::ParamNotScalar(name.to_owned()))
+    }
+
+    /// A param as it was written.
+    fn param(&self, name: &str) -> Result<&str, Unbuildable> {
         let params = self
             .read
             .get_or_init(|| self.params.map_or_else(|| Some(Vec::new()), members))
@@ -56,12 +76,7 @@ impl<'a> Values<'a> {
             .rev()
             .find(|(param, _)| param == name)
             .ok_or_else(|| Unbuildable::ParamMissing(name.to_owned()))?;
-        let not_scalar = || Unbuildable::ParamNotScalar(name.to_owned());
-        match raw.get().bytes().next() {
-            Some(b'"') => serde_json::from_str::<String>(raw.get()).map(Cow::Owned).map_err(|_| not_scalar()),
-            Some(b'-' | b'0'..=b'9' | b't' | b'f') => Ok(Cow::Borrowed(raw.get())),
-            Some(_) | None => Err(not_scalar()),
-        }
+        Ok(raw.get())
     }
 
     /// Appends the filled template.
@@ -158,11 +173,11 @@ mod tests {
     fn path(template: &str, params: &str) -> Result<String, Unbuildable> {
         let mut out = String::new();
         let template = Template::parse(template).expect("valid");
-        Values::new(Some(params), None).fill_path(&mut out, &template).map(|()| out)
+        Values::new(Some(params), vec![]).fill_path(&mut out, &template).map(|()| out)
     }
 
     fn base(template: &str, params: &str) -> Result<String, Unbuildable> {
-        Values::new(Some(params), None).fill_base(&Template::parse(template).expect("valid"))
+        Values::new(Some(params), vec![]).fill_base(&Template::parse(template).expect("valid"))
     }
 
     #[test]

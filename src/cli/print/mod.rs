@@ -1,0 +1,23 @@
+//! What people read: ages and times in words, tables, text from outside made safe, and a little colour.
+
+use std::io::Write as _;
+
+use super::Exit;
+
+pub mod paint;
+pub mod promise;
+pub mod table;
+pub mod text;
+pub mod words;
+
+/// Prints a result. Whoever reads may have stopped reading.
+pub fn out(text: &str) -> Exit {
+    match std::io::stdout().write_all(text.as_bytes()) {
+        Ok(()) => Exit::Done,
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Exit::Done,
+        Err(error) => {
+            eprintln!("failed to print: {error}");
+            Exit::Failed
+        }
+    }
+}

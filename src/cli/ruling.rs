@@ -1,0 +1,91 @@
+//! What `resolve`, `retry` and `cancel` share: who decides and why, and what became of it.
+
+use clap::Args;
+use clap::builder::NonEmptyStringValueParser;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::print::text::{detail, name};
+use super::{ConfigFile, Exit, print, set_up};
+use crate::core::action::ActionId;
+use crate::ledger::{Decided, Decision, Refusal, Ruling};
+
+/// About which action, who decides, and why.
+#[derive(Args)]
+pub struct Who {
+    /// The action's id, whole
+    #[arg(value_name = "ACTION")]
+    action: Uuid,
+    /// Who decides: kept in the history
+    #[arg(long, value_name = "WHO", value_parser = NonEmptyStringValueParser::new())]
+    by: String,
+    /// Why: kept in the history
+    #[arg(long, value_name = "WHY", value_parser = NonEmptyStringValueParser::new())]
+    reason: String,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    file: ConfigFile,
+}
+
+/// Records the decision, and says what became of it in one sentence.
+pub async fn run(who: Who, decision: Decision) -> Exit {
+    let (_, ledger) = match set_up::open(&who.file.config).await {
+        Ok(open) => open,
+        Err(exit) => return exit,
+    };
+    let done = done(&decision);
+    let decided = Decided { action: ActionId(who.action), decision, by: who.by, reason: who.reason };
+    match set_up::patiently(ledger.rule(&decided)).await {
+        Ok(Ruling::Recorded { answer, state, label, sentence }) if who.json => {
+            let value = json!({
+                "action_id": decided.action.0, "recorded": true, "answer": answer, "state": state, "label": label,
+                "sentence": sentence,
+            });
+            print::out(&format!("{value}\n"))
+        }
+        Ok(Ruling::Recorded { sentence, .. }) => print::out(&format!("{done}. {}\n", detail(&sentence))),
+        Ok(Ruling::Refused(refusal)) => {
+            if who.json {
+                let value = json!({
+                    "action_id": decided.action.0, "recorded": false, "sqlstate": refusal.sqlstate,
+                    "message": refusal.message, "detail": refusal.detail, "hint": refusal.hint,
+                });
+                print::out(&format!("{value}\n"));
+            } else {
+                eprintln!("{}", refused(&refusal));
+            }
+            Exit::Failed
+        }
+        Err(error) => {
+            // Whether a lost COMMIT was carried out is not known: say so, and how to find out.
+            if error.is_session() {
+                eprintln!("whether it was recorded is not known; look at it with outboxd show {}", decided.action);
+            }
+            set_up::failed("record the decision", &error)
+        }
+    }
+}
+
+/// What was recorded.
+fn done(decision: &Decision) -> &'static str {
+    match decision {
+        Decision::Happened { .. } => "Recorded that it happened",
+        Decision::DidNotHappen { retry: false } => "Recorded that it did not happen",
+        Decision::DidNotHappen { retry: true } => "Recorded that it did not happen, and it is sent anew",
+        Decision::SendAgain => "Recorded that it is to be sent again",
+        Decision::Retry => "Recorded that it is tried again",
+        Decision::Cancel => "Recorded that it is to be cancelled",
+    }
+}
+
+/// The ledger's own words; its code at the end, for whoever looks it up.
+fn refused(refusal: &Refusal) -> String {
+    let mut text = format!("refused: {} ({})", detail(&refusal.message), name(&refusal.sqlstate));
+    for more in [&refusal.detail, &refusal.hint].into_iter().flatten() {
+        text.push('\n');
+        text.push_str(&detail(more));
+    }
+    text
+}

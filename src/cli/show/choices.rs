@@ -1,0 +1,164 @@
+//! What a person may decide about an action, what each decision risks, and which are impossible and why. The database
+//! has the last word (OB412); this says the same beforehand.
+
+use super::View;
+use super::known::repeat_may_double;
+use crate::cli::print::words::{age, clock};
+use crate::core::action::{State, Step};
+use crate::core::ladder;
+use crate::core::time::Timestamp;
+use crate::ledger::Story;
+
+/// A decision that could be typed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// Its name, as in the history.
+    pub name: &'static str,
+    /// What it asserts, for a person.
+    pub says: &'static str,
+    /// What it may cost, or why it is not possible.
+    pub verdict: Verdict,
+    /// The command, without the placeholders' values.
+    pub command: String,
+}
+
+/// Whether a decision is possible.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It is, and this is what it risks.
+    Possible(String),
+    /// It is not, and this is why.
+    Refused(String),
+}
+
+/// What may be decided now; empty where nothing can.
+pub fn choices(view: &View<'_>) -> Vec<Choice> {
+    let story = view.story;
+    match story.standing.state {
+        State::OutcomeUnknown => vec![happened(view), did_not_happen(view), send_again(view)],
+        State::TerminalFailure => vec![retry(view)],
+        State::Pending | State::RetryableFailure if story.cancellation.is_none() => vec![cancel(view)],
+        State::Pending | State::RetryableFailure | State::Dispatching | State::Succeeded => vec![],
+    }
+}
+
+/// What stands above them.
+pub fn heading(story: &Story) -> &'static str {
+    match (story.standing.state, story.standing.step) {
+        (State::OutcomeUnknown, Step::Review) => "You may decide",
+        (State::OutcomeUnknown, _) => "You may decide before outboxd does",
+        (_, _) => "You may",
+    }
+}
+
+/// The command with everything but who and why.
+fn command(view: &View<'_>, verb: &str, flags: &str) -> String {
+    let mut command = format!("outboxd {verb} {}", view.story.committed.id);
+    for part in [flags, "--by YOU --reason WHY", &view.config] {
+        if !part.is_empty() {
+            command.push(' ');
+            command.push_str(part);
+        }
+    }
+    command
+}
+
+fn happened(view: &View<'_>) -> Choice {
+    Choice {
+        name: "happened",
+        says: "It happened: you saw the effect at the destination.",
+        verdict: Verdict::Possible("If that is wrong, it never happens: nothing is sent any more.".to_owned()),
+        command: command(view, "resolve", "--happened --receipt RECEIPT"),
+    }
+}
+
+fn did_not_happen(view: &View<'_>) -> Choice {
+    let verdict = match still_arriving(view) {
+        Some(end) => Verdict::Refused(format!(
+            "not before {} UTC (in {}); until then a request may still arrive.",
+            clock(end, view.story.now),
+            age(end.since(view.story.now))
+        )),
+        None => {
+            let retry = match repeat_may_double(view) {
+                true => "With --retry it is sent anew and, if that is wrong, happens twice.",
+                false => "With --retry it is sent anew.",
+            };
+            Verdict::Possible(format!(
+                "If that is wrong, it has happened although the ledger says that it has not. {retry}"
+            ))
+        }
+    };
+    Choice {
+        name: "did_not_happen",
+        says: "It did not happen: you made sure that it is not there.",
+        verdict,
+        command: command(view, "resolve", "--did-not-happen"),
+    }
+}
+
+/// Until when a request that was sent may still take effect; `None` where that has passed.
+fn still_arriving(view: &View<'_>) -> Option<Timestamp> {
+    let settles = view.operation.and_then(|operation| {
+        let contract = &operation.terms.contract;
+        let of = |step| contract.asking(step).and_then(|asking| asking.absence.after());
+        of(Step::Lookup).or(of(Step::Cancel))
+    });
+    let end = view.story.standing.last_sent_at?.plus(settles.unwrap_or_default());
+    (end > view.story.now).then_some(end)
+}
+
+fn send_again(view: &View<'_>) -> Choice {
+    let story = view.story;
+    let row = story.as_row();
+    let verdict = if row.cancel_sent {
+        Verdict::Refused("a cancel by its key has been sent, and the key is spent.".to_owned())
+    } else {
+        Verdict::Possible(match view.operation {
+            None => "What the destination promises is not known here: it may happen twice.".to_owned(),
+            Some(operation) if operation.terms.policy.effect.repeats_freely() => {
+                "By its owner's word a repeat is harmless.".to_owned()
+            }
+            Some(operation) if !row.sent_under.is(operation.terms.pins) => {
+                "URL, key form or account have changed since, so the destination may not recognise it: it may happen \
+                 twice."
+                    .to_owned()
+            }
+            Some(operation) => match (repeat_may_double(view), ladder::resend_ends(&row, &operation.terms)) {
+                (true, _) => "You accept that it may happen twice.".to_owned(),
+                (false, ladder::ResendEnds::At(end)) if operation.terms.contract.key.is_some() => format!(
+                    "It goes under the same key, which the destination promises to recognise until {} UTC.",
+                    clock(end, story.now)
+                ),
+                (false, _) => "It goes under the same key, which the destination promises to recognise.".to_owned(),
+            },
+        })
+    };
+    Choice {
+        name: "send_again",
+        says: "Send it again, whatever happened.",
+        verdict,
+        command: command(view, "resolve", "--send-again"),
+    }
+}
+
+fn retry(view: &View<'_>) -> Choice {
+    let row = view.story.as_row();
+    let verdict = if row.cancel_sent {
+        Verdict::Refused("a cancel by its key has been sent, and the key is spent.".to_owned())
+    } else if super::facts::contradiction(view.story).is_some() {
+        Verdict::Possible("The destination has confirmed an earlier send: it would happen twice.".to_owned())
+    } else {
+        Verdict::Possible("It is sent anew, with its budgets as at the beginning.".to_owned())
+    };
+    Choice { name: "retry", says: "Try it again.", verdict, command: command(view, "retry", "") }
+}
+
+fn cancel(view: &View<'_>) -> Choice {
+    Choice {
+        name: "cancel",
+        says: "Cancel it: it is not sent any more.",
+        verdict: Verdict::Possible("Nothing is in doubt: nothing of it has taken effect.".to_owned()),
+        command: command(view, "cancel", ""),
+    }
+}

@@ -1,0 +1,340 @@
+//! What is known about an action, in sentences that follow from facts.
+
+use super::View;
+use super::evidence;
+use super::facts::{self, Sends};
+use crate::cli::print::promise;
+use crate::cli::print::text::{detail, name};
+use crate::cli::print::words::{age, clock, relative, times};
+use crate::core::action::{State, Step};
+use crate::core::ladder::{self, ResendEnds};
+use crate::core::reason::Reason;
+use crate::core::row::SentUnder;
+use crate::ledger::Story;
+
+/// The sentences, by line. The order: what was done, what came back, what is promised, what follows.
+pub fn known(view: &View<'_>) -> Vec<String> {
+    let story = view.story;
+    let mut lines = vec![join([Some(sent(story)), came_back(story)])];
+    let in_doubt = story.standing.doubt.is_some();
+    if in_doubt || facts::contradiction(story).is_some() {
+        lines.push(match view.operation {
+            Some(operation) => promise::long(operation),
+            None => not_configured(story),
+        });
+    }
+    lines.extend(follows(view));
+    lines.extend(stops(story));
+    lines
+}
+
+fn join<const N: usize>(sentences: [Option<String>; N]) -> String {
+    sentences.into_iter().flatten().collect::<Vec<_>>().join(" ")
+}
+
+/// How often it was sent, and when.
+fn sent(story: &Story) -> String {
+    let Sends { certain, perhaps, unsent, first, last } = facts::sends(story);
+    let ago = |at| age(story.now.since(at));
+    let when = match (first, last) {
+        (Some(first), Some(last)) if certain + perhaps > 1 => {
+            format!(", first {} ago, last {} ago", ago(first), ago(last))
+        }
+        (_, Some(last)) => format!(", {} ago", ago(last)),
+        (_, None) => String::new(),
+    };
+    match (certain, perhaps) {
+        (0, 0) if unsent > 0 => format!("Nothing has been sent; {} it was tried and no byte left.", times(unsent)),
+        (0, 0) => match (story.standing.first_sent_at, facts::is_being_sent(story)) {
+            // After a failover the history of a send may be gone while the row remembers it, or the reverse.
+            (Some(first), false) => {
+                format!("Perhaps sent, {} ago at the earliest; how often is not recorded.", ago(first))
+            }
+            (Some(_), true) | (None, _) => "Nothing has been sent yet, as far as is recorded.".to_owned(),
+        },
+        (0, perhaps) => format!("Perhaps sent {}{when}.", times(perhaps)),
+        (certain, 0) => format!("Sent {}{when}.", times(certain)),
+        (certain, perhaps) => format!("Sent {} and perhaps {} more{when}.", times(certain), times(perhaps)),
+    }
+}
+
+/// What came back: to the last send, and to the last question after it.
+fn came_back(story: &Story) -> Option<String> {
+    let send = facts::last_send(story).filter(|entry| facts::left(entry) != Some(facts::Left::No));
+    let said = send.map(evidence::sentence);
+    let asked = facts::last_asked(story).map(evidence::sentence);
+    (said.is_some() || asked.is_some()).then(|| join([said, asked]))
+}
+
+fn not_configured(story: &Story) -> String {
+    let text = "This configuration does not have the operation, so what its destination promises is not known here";
+    match &story.inventory {
+        Some(inventory) => format!(
+            "{text}; a daemon has last run it for destination {} under contract {}.",
+            inventory.destination.as_deref().map_or("–".to_owned(), name),
+            inventory.contract.as_deref().map_or("–".to_owned(), name),
+        ),
+        None => format!("{text}."),
+    }
+}
+
+/// What follows from that, and what comes next.
+fn follows(view: &View<'_>) -> Vec<String> {
+    let story = view.story;
+    match story.standing.state {
+        State::Pending => vec![pending(view)],
+        State::RetryableFailure => {
+            vec![format!("{}{}.", because(story, "Not done yet"), next(view, "the next attempt is"))]
+        }
+        State::Dispatching => dispatching(view),
+        State::OutcomeUnknown => unknown(view),
+        State::Succeeded => vec![succeeded(story)],
+        State::TerminalFailure => terminal(story),
+    }
+}
+
+/// "Not done yet: the destination asked to slow down; "
+fn because(story: &Story, what: &str) -> String {
+    match reason(story) {
+        Some(reason) => format!("{what}: {reason}; "),
+        None => format!("{what}; "),
+    }
+}
+
+/// Why it stands where it stands, as a clause; a code of another version as it is.
+fn reason(story: &Story) -> Option<String> {
+    let code = story.standing.reason.as_deref()?;
+    Some(Reason::parse(code).map_or_else(|| name(code), |reason| reason.sentence().to_owned()))
+}
+
+/// "the next attempt is in 3 s, number 2 of 5"
+fn next(view: &View<'_>, what: &str) -> String {
+    let story = view.story;
+    let due = match story.standing.due_at {
+        Some(due) if due > story.now => format!("{what} in {}", age(due.since(story.now))),
+        Some(due) => format!("{what} due for {} and no worker has taken it", age(story.now.since(due))),
+        None => format!("{what} not scheduled"),
+    };
+    match view.operation {
+        Some(operation) => {
+            let (next, most) = (story.standing.attempts.saturating_add(1), operation.terms.policy.attempts_max);
+            format!("{due}, number {next} of at most {most}")
+        }
+        None => due,
+    }
+}
+
+fn pending(view: &View<'_>) -> String {
+    let story = view.story;
+    if story.stop().is_some() {
+        return "It is not sent; the next worker closes it.".to_owned();
+    }
+    if story.standing.parked {
+        return "It waits for its turn: others with its ordering key come first.".to_owned();
+    }
+    let waits = match (&story.compensates, story.standing.due_at) {
+        (Some(original), Some(due)) if due > story.now && original.label.as_deref() != Some("succeeded") => {
+            return format!("It waits until the outcome of {}, which it compensates, is known.", original.id);
+        }
+        (_, Some(due)) if due > story.now => format!("It is to be sent {}", relative(due, story.now)),
+        (_, Some(due)) => format!("Due for {}; no worker has taken it yet", age(story.now.since(due))),
+        (_, None) => "It is not scheduled".to_owned(),
+    };
+    match reason(story) {
+        Some(reason) => format!("{waits}. Before that: {reason}."),
+        None => format!("{waits}."),
+    }
+}
+
+fn dispatching(view: &View<'_>) -> Vec<String> {
+    let (story, standing) = (view.story, &view.story.standing);
+    let worker = standing.worker.as_deref().map_or("A worker".to_owned(), |worker| format!("Worker {}", name(worker)));
+    let doing = match (standing.step, standing.doubt.is_some()) {
+        (Step::Send, false) => "may be sending it",
+        (Step::Send, true) => "may be sending it again",
+        (Step::Lookup, _) => "asks the destination",
+        (Step::Cancel, _) => "cancels it at the destination",
+        (Step::Conclude | Step::Review, _) => "works out what comes next",
+    };
+    let holds = match standing.due_at {
+        Some(end) if end <= story.now => format!(
+            "{worker} had a lease (fence {}) that ended {} ago: it is late or gone, and the next claim takes over.",
+            standing.fence,
+            age(story.now.since(end))
+        ),
+        Some(end) => format!(
+            "{worker} holds it (fence {}) for {} more and {doing}; no answer is recorded yet.",
+            standing.fence,
+            age(end.since(story.now))
+        ),
+        None => format!("{worker} holds it (fence {}).", standing.fence),
+    };
+    let doubt = standing.doubt.map(|_| format!("{} {}", since(story), "Whether it took effect is still unknown."));
+    let proof = standing.proof.is_some().then(|| {
+        "Late proof of success has arrived meanwhile; the worker, or the next one, closes it with that.".to_owned()
+    });
+    [Some(holds), doubt, proof].into_iter().flatten().collect()
+}
+
+/// "Unknown for 12 min (since 10:31:09 UTC), because of more than one attempt."
+fn since(story: &Story) -> String {
+    match story.standing.doubt {
+        Some(doubt) => {
+            format!("Unknown for {} (since {} UTC).", age(story.now.since(doubt.since)), clock(doubt.since, story.now),)
+        }
+        None => String::new(),
+    }
+}
+
+fn unknown(view: &View<'_>) -> Vec<String> {
+    let (story, standing) = (view.story, &view.story.standing);
+    let soon = |what: &str| match standing.due_at {
+        Some(due) if due > story.now => format!("{what} {}.", relative(due, story.now)),
+        Some(_) | None => format!("{what} as soon as a worker is free."),
+    };
+    let so = match standing.step {
+        Step::Send if standing.overridden => {
+            soon("So it may or may not have taken effect; a person has decided that it is sent again, which happens")
+        }
+        Step::Send => soon("So it may or may not have taken effect. The same request is sent again under the same key"),
+        Step::Lookup => soon("So it may or may not have taken effect. The destination is asked"),
+        Step::Cancel => soon("So it may or may not have taken effect. It is cancelled at the destination, by its key,"),
+        Step::Conclude => soon("So it may or may not have taken effect. What comes next is worked out"),
+        Step::Review if repeat_may_double(view) => {
+            "So it may or may not have taken effect, and sending it again could make it happen twice.".to_owned()
+        }
+        Step::Review => "So it may or may not have taken effect.".to_owned(),
+    };
+    let held = (standing.step == Step::Review).then(|| held(story));
+    [Some(so), resend_until(view), Some(join([Some(since(story)), held]))].into_iter().flatten().collect()
+}
+
+/// Why only a person can decide. What was learnt last is no reason by itself: it has been said.
+fn held(story: &Story) -> String {
+    let learnt = [
+        Reason::Timeout,
+        Reason::ConnectionLost,
+        Reason::UnknownAnswer,
+        Reason::ServerError,
+        Reason::WorkerLost,
+        Reason::InFlight,
+        Reason::NothingPromised,
+    ];
+    match reason(story) {
+        Some(reason) if !learnt.iter().any(|learnt| learnt.sentence() == reason) => {
+            format!("It is held for a person: {reason}.")
+        }
+        Some(_) | None => "It is held for a person: nothing that is promised can settle it.".to_owned(),
+    }
+}
+
+/// Whether a repeat now could take effect a second time. Where nothing is known of a promise, it could.
+pub fn repeat_may_double(view: &View<'_>) -> bool {
+    let Some(operation) = view.operation else { return true };
+    if operation.terms.policy.effect.repeats_freely() {
+        return false;
+    }
+    let row = view.story.as_row();
+    let recognised = match ladder::resend_ends(&row, &operation.terms) {
+        ResendEnds::Never => true,
+        ResendEnds::At(end) => view.story.now.plus(operation.terms.policy.timeout) <= end,
+        ResendEnds::NotAllowed => false,
+    };
+    !(recognised && row.sent_under.is(operation.terms.pins) && !row.cancel_sent)
+}
+
+/// Until when a repeat is recognised, or why it is not.
+fn resend_until(view: &View<'_>) -> Option<String> {
+    let (story, operation) = (view.story, view.operation?);
+    let row = story.as_row();
+    if row.cancel_sent {
+        return Some(
+            "A cancel by its key has been sent: the key is spent, and nothing may be sent under it.".to_owned(),
+        );
+    }
+    if row.sent_under != SentUnder::Nothing && !row.sent_under.is(operation.terms.pins) {
+        return Some(
+            "URL, key form or account have changed since it was sent: nothing is sent again by itself, and not finding \
+             it proves nothing."
+                .to_owned(),
+        );
+    }
+    let key = operation.terms.contract.key.as_ref().is_some_and(|key| key.mode.needs_window());
+    match ladder::resend_ends(&row, &operation.terms) {
+        ResendEnds::At(end) if key && story.standing.first_sent_at.is_some() => Some(if end > story.now {
+            let (at, left) = (clock(end, story.now), age(end.since(story.now)));
+            format!("A repeat is recognised until {at} UTC, for {left} more.")
+        } else {
+            format!("The time in which a repeat is sure to be recognised ended {} ago.", age(story.now.since(end)))
+        }),
+        ResendEnds::At(_) | ResendEnds::Never | ResendEnds::NotAllowed => None,
+    }
+}
+
+fn succeeded(story: &Story) -> String {
+    let standing = &story.standing;
+    let when = standing.closed_at.map(|at| format!(" at {} UTC", clock(at, story.now))).unwrap_or_default();
+    let receipt = standing.receipt.as_deref().map(|r| format!(", receipt {}", name(r))).unwrap_or_default();
+    let how = match facts::last_decision(story) {
+        Some(decision) => format!(
+            "{} has recorded{when} that it happened{receipt}.",
+            decision.decided_by.as_deref().map_or("Somebody".to_owned(), name)
+        ),
+        None => format!("It took effect: that was settled{when}{receipt}."),
+    };
+    let doubt = facts::was_unknown_since(story).zip(standing.closed_at);
+    let doubt =
+        doubt.map(|(since, end)| format!("Its outcome had been unknown for {} by then.", age(end.since(since))));
+    join([Some(how), doubt])
+}
+
+fn terminal(story: &Story) -> Vec<String> {
+    let standing = &story.standing;
+    let reason = reason(story).unwrap_or_else(|| "no reason is recorded".to_owned());
+    let closed = match facts::last_decision(story) {
+        Some(decision) => format!(
+            "{} has recorded that it did not happen; it will not be tried again.",
+            decision.decided_by.as_deref().map_or("Somebody".to_owned(), name)
+        ),
+        None => format!("It did not take effect and will not be tried again: {reason}."),
+    };
+    match facts::contradiction(story) {
+        Some(late) => vec![format!(
+            "CONTRADICTED: it was closed as not done ({}), and {} later the destination's confirmation of an \
+                 earlier send came to light{}. It probably took effect; a person must look.",
+            standing.reason.as_deref().map_or("no reason".to_owned(), |code| name(&code.replace('_', " "))),
+            standing.closed_at.map_or("some time".to_owned(), |end| age(late.finished_at.since(end))),
+            late.receipt.as_deref().map(|r| format!(" (receipt {})", name(r))).unwrap_or_default(),
+        )],
+        None => vec![closed],
+    }
+}
+
+/// Who has asked that it is not sent any more; of what is closed the reason says it.
+fn stops(story: &Story) -> Vec<String> {
+    if story.standing.state.is_closed() {
+        return vec![];
+    }
+    let mut lines = Vec::new();
+    if let Some(note) = &story.cancellation {
+        let when = relative(note.at, story.now);
+        let effect = match story.standing.doubt {
+            Some(_) => " It is not sent again, but what was sent may have taken effect.",
+            None => "",
+        };
+        lines.push(format!("{} asked {when} to cancel it: {}.{effect}", name(&note.by), detail(&note.reason)));
+    }
+    if let Some(end) = story.committed.expires_at.filter(|end| *end <= story.now) {
+        lines.push(format!("Its deadline passed {}.", relative(end, story.now)));
+    }
+    for revocation in story.revocations.iter().filter(|revocation| revocation.lifted.is_none()) {
+        lines.push(format!(
+            "{} has revoked its authority {} (revocation {}): {}.",
+            name(&revocation.made.by),
+            relative(revocation.made.at, story.now),
+            revocation.number,
+            detail(&revocation.made.reason)
+        ));
+    }
+    lines
+}

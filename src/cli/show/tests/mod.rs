@@ -1,0 +1,5 @@
+//! Pages, by kind of story.
+
+mod doubt;
+mod fixture;
+mod settled;

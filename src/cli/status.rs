@@ -1,0 +1,183 @@
+//! `outboxd status`
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::print::paint::Paint;
+use super::print::table::{Side, Table};
+use super::print::text::name;
+use super::print::words::{age_or_dash, clock, grouped, rfc3339};
+use super::{ConfigFile, Exit, print, set_up, show};
+use crate::config::Config;
+use crate::ledger::{Counts, Overview};
+
+/// How it is shown.
+#[derive(Args)]
+pub struct Options {
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    file: ConfigFile,
+}
+
+/// Prints it.
+pub async fn run(options: Options) -> Exit {
+    let (config, ledger) = match set_up::open(&options.file.config).await {
+        Ok(open) => open,
+        Err(exit) => return exit,
+    };
+    let overview = match set_up::patiently(ledger.overview()).await {
+        Ok(overview) => overview,
+        Err(error) => return set_up::failed("count actions", &error),
+    };
+    if options.json {
+        return print::out(&format!("{}\n", json_of(&overview, &config)));
+    }
+    print::out(&page(&overview, &config, &show::given(&options.file.config), Paint::of_stdout()))
+}
+
+/// Every operation of the configuration, and those that only the ledger knows.
+fn operations(overview: &Overview, config: &Config) -> Vec<Counts> {
+    let mut all: BTreeMap<&str, Counts> = config
+        .operations
+        .keys()
+        .map(|operation| (operation.as_str(), Counts { operation: operation.clone(), ..Counts::default() }))
+        .collect();
+    for counts in &overview.operations {
+        all.insert(&counts.operation, counts.clone());
+    }
+    all.into_values().collect()
+}
+
+fn page(overview: &Overview, config: &Config, given: &str, paint: Paint) -> String {
+    let delivered = u64::try_from(overview.delivered).unwrap_or(0);
+    let rate = match delivered {
+        0 => "nothing delivered in the last minute".to_owned(),
+        1..600 => format!("{delivered} delivered in the last minute"),
+        _ => format!("{}/s delivered in the last minute", grouped(delivered / 60)),
+    };
+    let daemons = match overview.workers {
+        0 => "no daemon holds a lease".to_owned(),
+        1 => "1 daemon at work".to_owned(),
+        n => format!("{n} daemons at work"),
+    };
+    let mut out = format!(
+        "outboxd {} on {} · {daemons} · {} UTC · {rate}\n\n",
+        env!("CARGO_PKG_VERSION"),
+        config.database.place(),
+        clock(overview.now, overview.now)
+    );
+    let operations = operations(overview, config);
+    out.push_str(&table_of_operations(&operations, config));
+    out.push('\n');
+    out.push_str(&table_of_destinations(&operations, config));
+    if !overview.all_counted {
+        out.push_str("\nthere are more open actions than are counted: the figures are a lower bound\n");
+    }
+    let review: i64 = operations.iter().map(|counts| counts.review).sum();
+    let needs = match review {
+        0 => "nothing needs a person".to_owned(),
+        n => {
+            let what = if n == 1 { "1 action needs".to_owned() } else { format!("{n} actions need") };
+            paint.warn(format!("{what} a person: outboxd review {given}").trim_end())
+        }
+    };
+    let _ = writeln!(out, "\n{needs}");
+    out
+}
+
+fn table_of_operations(operations: &[Counts], config: &Config) -> String {
+    let mut table = Table::new(&[
+        ("operation", Side::Left),
+        ("due", Side::Right),
+        ("later", Side::Right),
+        ("retrying", Side::Right),
+        ("in flight", Side::Right),
+        ("unknown", Side::Right),
+        ("(resend lookup review)", Side::Left),
+        ("oldest due", Side::Right),
+        ("oldest unknown", Side::Right),
+    ]);
+    for counts in operations {
+        let here = if config.operations.contains_key(&counts.operation) { "" } else { " (not configured)" };
+        let kinds = match counts.unknown() {
+            0 => String::new(),
+            _ => format!("({} {} {})", counts.resend, counts.lookup, counts.review),
+        };
+        table.row([
+            format!("{}{here}", name(&counts.operation)),
+            counts.due.to_string(),
+            (counts.scheduled + counts.parked).to_string(),
+            counts.retrying.to_string(),
+            counts.in_flight.to_string(),
+            counts.unknown().to_string(),
+            kinds,
+            age_or_dash(counts.oldest_due),
+            age_or_dash(counts.oldest_unknown),
+        ]);
+    }
+    table.show()
+}
+
+/// In-flight actions of each destination of the configuration, over all daemons.
+fn in_flight(operations: &[Counts], config: &Config) -> BTreeMap<String, i64> {
+    let mut all: BTreeMap<String, i64> = config.targets.keys().map(|target| (target.clone(), 0)).collect();
+    for counts in operations {
+        if let Some(operation) = config.operations.get(&counts.operation) {
+            *all.entry(operation.target.clone()).or_default() += counts.in_flight;
+        }
+    }
+    all
+}
+
+fn table_of_destinations(operations: &[Counts], config: &Config) -> String {
+    let mut table =
+        Table::new(&[("destination", Side::Left), ("in flight", Side::Right), ("at most, a daemon", Side::Right)]);
+    for (target, in_flight) in in_flight(operations, config) {
+        let most = config.targets.get(&target).map_or("–".to_owned(), |target| target.max_in_flight.to_string());
+        table.row([name(&target), in_flight.to_string(), most]);
+    }
+    table.show()
+}
+
+fn json_of(overview: &Overview, config: &Config) -> Value {
+    let ms = |age: Option<Duration>| age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+    let operations = operations(overview, config);
+    let operation = |counts: &Counts| {
+        json!({
+            "operation": counts.operation,
+            "configured": config.operations.contains_key(&counts.operation),
+            "due": counts.due,
+            "scheduled": counts.scheduled,
+            "retrying": counts.retrying,
+            "in_flight": counts.in_flight,
+            "unknown": counts.unknown(),
+            "unknown_resend": counts.resend,
+            "unknown_lookup": counts.lookup,
+            "unknown_review": counts.review,
+            "parked": counts.parked,
+            "oldest_due_ms": ms(counts.oldest_due),
+            "oldest_unknown_ms": ms(counts.oldest_unknown),
+        })
+    };
+    json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "database": config.database.place().to_string(),
+        "now": rfc3339(overview.now),
+        "workers_with_leases": overview.workers,
+        "delivered_last_minute": overview.delivered,
+        "all_counted": overview.all_counted,
+        "operations": operations.iter().map(operation).collect::<Vec<_>>(),
+        "destinations": in_flight(&operations, config).into_iter().map(|(target, in_flight)| json!({
+            "destination": target,
+            "in_flight": in_flight,
+            "max_in_flight_per_daemon": config.targets.get(&target).map(|target| target.max_in_flight),
+        })).collect::<Vec<_>>(),
+        "review": operations.iter().map(|counts| counts.review).sum::<i64>(),
+    })
+}

@@ -1,0 +1,92 @@
+//! One exchange with a destination: a request departs, an answer is heard or not.
+
+use hyper::body::Incoming;
+use hyper::header::HeaderMap;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::client::legacy::Error;
+
+use super::answer::{Answer, read_body};
+use super::build::Built;
+use super::departure::{Outgoing, Ticket};
+use super::judge::Reads;
+use super::{Destination, LAST_POLL, LOOK, Limits, STRANDED, unanswered};
+use crate::clock::Uptime;
+use crate::core::evidence::Finding;
+
+/// What came of a request.
+pub(super) enum Heard {
+    /// An answer, and the ticket that holds its connection until it has been judged.
+    Answer(Answer, Ticket),
+    /// None; what is known of the request.
+    Nothing(Finding),
+}
+
+impl Destination {
+    /// Lets a request depart and hears the answer, its body as far as `reads` says and at most `max` bytes of it. Takes
+    /// as long as `limits` allow; never longer, but for one bounded last look at what has arrived.
+    pub(super) async fn exchange(
+        &self,
+        built: Built,
+        limits: &Limits,
+        max: usize,
+        reads: impl FnOnce(StatusCode, &HeaderMap) -> Reads,
+    ) -> Heard {
+        if limits.leave_by().is_over() {
+            return Heard::Nothing(unanswered::too_late(limits));
+        }
+        self.let_depart(built, limits, max, reads).await
+    }
+
+    /// The same without the first look at the clock.
+    pub(super) async fn let_depart(
+        &self,
+        built: Built,
+        limits: &Limits,
+        max: usize,
+        reads: impl FnOnce(StatusCode, &HeaderMap) -> Reads,
+    ) -> Heard {
+        let Built { mut request, body } = built;
+        let ticket = Ticket::new(&mut request, limits.leave_by());
+        let request = request.map(|()| ticket.body(body));
+        match self.response(request, &ticket, limits).await {
+            Some(Ok(response)) => {
+                let (head, body) = response.into_parts();
+                let last = limits.deadline.plus(LAST_POLL);
+                let body = read_body(body, reads(head.status, &head.headers), max, last).await;
+                Heard::Answer(Answer { status: head.status, headers: head.headers, body }, ticket)
+            }
+            Some(Err(error)) => Heard::Nothing(unanswered::broken(&error, ticket.end(), limits)),
+            None => Heard::Nothing(unanswered::timed_out(ticket.end(), limits)),
+        }
+    }
+
+    /// `None` = not in time.
+    async fn response(
+        &self,
+        request: Request<Outgoing>,
+        ticket: &Ticket,
+        limits: &Limits,
+    ) -> Option<Result<Response<Incoming>, Error>> {
+        let mut response = self.client.request(request);
+        tokio::select! {
+            biased;
+            response = &mut response => return Some(response),
+            () = passed(limits.leave_by(), Some(ticket)) => if ticket.revoke() {
+                return None;
+            }
+        }
+        tokio::select! {
+            biased;
+            response = &mut response => return Some(response),
+            () = passed(limits.deadline, None) => {}
+        }
+        tokio::time::timeout(LAST_POLL, response).await.ok()
+    }
+}
+
+/// Until `end`, or until the request is found stranded.
+async fn passed(end: Uptime, waiting: Option<&Ticket>) {
+    while !end.is_over() && !waiting.is_some_and(|ticket| ticket.is_stranded(STRANDED)) {
+        tokio::time::sleep(end.left().min(LOOK)).await;
+    }
+}
