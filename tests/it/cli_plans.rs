@@ -27,6 +27,7 @@ async fn fill(db: &Database) {
            from (select action_id, operation, row_number() over (order by action_id) n from outbox.action) a",
     )
     .await;
+    db.run("insert into outbox.operation (operation) values ('note.publish')").await;
     db.run("vacuum analyze outbox.delivery").await;
     db.run("vacuum analyze outbox.action").await;
 }

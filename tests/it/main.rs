@@ -41,6 +41,7 @@ mod mark_cancel;
 mod migrate;
 mod plans;
 mod presets;
+mod prune;
 mod resolve;
 mod retry;
 mod roles;
