@@ -6,8 +6,8 @@ use std::time::Duration;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::Exit;
-use crate::config::{Config, LogFormat, LogLevel, Secrets};
-use crate::dispatcher::{Catalogue, Settings};
+use crate::config::{Config, Limits, LogFormat, LogLevel, Secrets};
+use crate::dispatcher::{Catalogue, Memory, Settings};
 use crate::ledger::{self, Ledger, LedgerError};
 use crate::log;
 
@@ -63,6 +63,13 @@ pub fn catalogue(config: &Config) -> Catalogue {
             .map(|operation| {
                 let max = config.limits.get(&operation.name).map_or(u32::MAX, |limits| limits.max_in_flight);
                 (operation, max)
+            })
+            .collect(),
+        memory: (config.limits.iter())
+            .map(|(operation, Limits { keep, .. })| Memory {
+                operation: operation.clone(),
+                payload: keep.payload,
+                identity: keep.identity,
             })
             .collect(),
     }

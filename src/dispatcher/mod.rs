@@ -3,6 +3,7 @@
 mod claimer;
 mod delivery;
 mod health;
+mod janitor;
 mod pauses;
 mod reconnect;
 mod rest;
@@ -48,7 +49,7 @@ pub struct Settings {
     pub poll_interval: Duration,
     /// How long a stop waits for sends that are under way.
     pub drain_timeout: Duration,
-    /// Between two stats lines.
+    /// Between two stats lines, and between two rounds of the janitor.
     pub stats_interval: Duration,
     /// A direct session for the doorbell; `None` polls.
     pub bell: Option<Secret>,
@@ -61,6 +62,19 @@ pub struct Catalogue {
     pub targets: BTreeMap<String, Target>,
     /// Operations, each with the most sends at once.
     pub operations: Vec<(Operation, u32)>,
+    /// How long closed actions of each are remembered.
+    pub memory: Vec<Memory>,
+}
+
+/// How long closed actions of an operation are remembered.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Memory {
+    /// Its name.
+    pub operation: String,
+    /// Payload and history.
+    pub payload: Duration,
+    /// Identity and end, at least as long.
+    pub identity: Duration,
 }
 
 /// How a daemon is told to end.
@@ -90,6 +104,7 @@ pub struct Dispatcher {
     pauses: Arc<Pauses>,
     tally: Arc<Tally>,
     destinations: usize,
+    memory: Vec<Memory>,
 }
 
 impl Dispatcher {
@@ -122,6 +137,7 @@ impl Dispatcher {
             pauses,
             tally: Arc::new(Tally::default()),
             destinations: destinations.len(),
+            memory: catalogue.memory,
             settings,
             ledger,
             routes,
@@ -144,6 +160,12 @@ impl Dispatcher {
         let lines = tokio::spawn(stats::run(
             self.ledger.clone(),
             Arc::clone(&self.tally),
+            self.settings.stats_interval,
+            stop.drain.clone(),
+        ));
+        let janitor = tokio::spawn(janitor::run(
+            self.ledger.clone(),
+            self.memory,
             self.settings.stats_interval,
             stop.drain.clone(),
         ));
@@ -178,6 +200,7 @@ impl Dispatcher {
         };
         timer.abort();
         lines.abort();
+        janitor.abort();
         for action in &abandoned {
             events::abandoned(*action);
         }

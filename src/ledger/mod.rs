@@ -32,7 +32,7 @@ pub use prune::{Keep, Prunable, Pruned};
 pub use rule::{Decided, Decision, Refusal, Ruling};
 pub use session::connect;
 pub use settle::{History, Settlement, Standing};
-pub use stats::{OpenRows, next_due_in};
+pub use stats::{OpenRows, next_due_in, overdue_elsewhere};
 pub use story::{
     Committed, Content, Entry, EntryKind, HISTORY_MAX, Inventory, Linked, Note, Position, Revocation, Story, Told,
     Tombstone, Weight,

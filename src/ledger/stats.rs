@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use super::values::micros;
 use super::{Ledger, LedgerError};
 
 const STATS: &str = include_str!("../../sql/stats.sql");
+const OVERDUE_ELSEWHERE: &str = include_str!("../../sql/overdue_elsewhere.sql");
 const NEXT_DUE: &str = include_str!("../../sql/next_due.sql");
 
 /// The most rows counted of each of the two indexes.
@@ -58,4 +60,12 @@ pub async fn next_due_in(ledger: &Ledger, streams: &[(&str, bool)]) -> Result<Op
     let row = client.query_one(&statement, &[&operations, &asks]).await?;
     let due_in: Option<i64> = row.try_get(0)?;
     Ok(due_in.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))))
+}
+
+/// Operations that are none of `ours` and whose actions have been due for longer than `overdue`.
+pub async fn overdue_elsewhere(ledger: &Ledger, ours: &[&str], overdue: Duration) -> Result<Vec<String>, LedgerError> {
+    let client = ledger.pool.get().await?;
+    let statement = client.prepare_cached(OVERDUE_ELSEWHERE).await?;
+    let rows = client.query(&statement, &[&ours, &micros(overdue)]).await?;
+    rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }

@@ -217,3 +217,18 @@ pub fn doorbell_lost(error: &dyn Display) {
 pub fn doorbell_back() {
     info!("doorbell back");
 }
+
+/// Closed actions were pruned, and tombstones forgotten.
+pub fn pruned(actions: u64, tombstones: u64) {
+    info!(actions, tombstones, "closed actions pruned");
+}
+
+/// The database refused to prune.
+pub fn prune_refused(error: &dyn Display) {
+    warn!(error = %error, "prune refused");
+}
+
+/// Actions of an operation have been due for long, and this daemon doesn't have it.
+pub fn nobody_takes(operation: &str) {
+    warn!(operation, "operation not configured");
+}

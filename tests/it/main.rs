@@ -20,6 +20,7 @@ mod daemon_answers;
 mod daemon_cancel;
 mod daemon_config;
 mod daemon_crash;
+mod daemon_decisions;
 mod daemon_delivery;
 mod daemon_doubt;
 mod daemon_drain;
@@ -27,6 +28,7 @@ mod daemon_log;
 mod daemon_lookup;
 #[cfg(feature = "test-hooks")]
 mod daemon_panic;
+mod daemon_poison;
 mod daemon_retry;
 mod daemon_stops;
 mod daemon_trouble;

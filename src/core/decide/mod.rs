@@ -265,4 +265,6 @@ fn write_down(verdict: Verdict, row: &Row, finding: &Finding, terms: &Terms, mom
 }
 
 #[cfg(test)]
+mod property_test;
+#[cfg(test)]
 mod table_test;

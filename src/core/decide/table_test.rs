@@ -17,11 +17,11 @@ const OTHER_PINS: Pins = Pins([2; 16]);
 const ME: AttemptId = AttemptId(Uuid::from_u128(10));
 const EARLIER: AttemptId = AttemptId(Uuid::from_u128(9));
 
-fn secs(n: u64) -> Duration {
+pub(super) fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-fn at(seconds: u64) -> Timestamp {
+pub(super) fn at(seconds: u64) -> Timestamp {
     Timestamp::from_micros(1_700_000_000_000_000).plus(secs(seconds))
 }
 
@@ -45,7 +45,7 @@ fn fresh() -> Row {
     }
 }
 
-fn doubtful() -> Row {
+pub(super) fn doubtful() -> Row {
     let doubt = Some(Doubt { since: at(905), attempt: Some(EARLIER) });
     Row { first_sent_at: Some(at(900)), last_sent_at: Some(at(910)), doubt, ..fresh() }
 }
@@ -63,7 +63,7 @@ fn lookup(absence: Absence) -> Lookup {
 }
 
 /// Resend, then lookup, then cancel, then a person; everything is possible.
-fn terms() -> Terms {
+pub(super) fn terms() -> Terms {
     Terms {
         policy: Policy {
             effect: Effect::Keyed,

@@ -1,0 +1,63 @@
+//! Forgetting what is old enough, a little at a time; and noticing what nobody takes.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::Memory;
+use crate::ledger::{Keep, Ledger, LedgerError, Pruned, overdue_elsewhere};
+use crate::log::events;
+
+/// Between two batches of a round: claims go first.
+const BREATH: Duration = Duration::from_millis(200);
+
+/// Looks after the ledger every `round` until the drain begins. Where it doesn't answer, that is said elsewhere, and the
+/// next round goes on. What has been due for two rounds is overdue.
+pub async fn run(ledger: Ledger, memory: Vec<Memory>, round: Duration, drain: CancellationToken) {
+    let ours: Vec<&str> = memory.iter().map(|memory| memory.operation.as_str()).collect();
+    let mut told = BTreeSet::new();
+    // Daemons that are started together don't come all at once.
+    let mut wait = round.mul_f64(rand::random_range(0.2..1.0));
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(wait) => wait = round,
+            () = drain.cancelled() => return,
+        }
+        if let Ok(waiting) = overdue_elsewhere(&ledger, &ours, 2 * round).await {
+            for operation in waiting {
+                if told.insert(operation.clone()) {
+                    events::nobody_takes(&operation);
+                }
+            }
+        }
+        tokio::select! {
+            pruned = prune(&ledger, &memory) => match pruned {
+                Ok((0, 0)) => {}
+                Ok((actions, tombstones)) => events::pruned(actions, tombstones),
+                Err(error) if error.is_session() => {}
+                Err(error) => events::prune_refused(&error),
+            },
+            () = drain.cancelled() => return,
+        }
+    }
+}
+
+/// One round: batches until nothing is left, or until another daemon is at it.
+async fn prune(ledger: &Ledger, memory: &[Memory]) -> Result<(u64, u64), LedgerError> {
+    let keeps: Vec<Keep<'_>> = memory
+        .iter()
+        .map(|memory| Keep { operation: &memory.operation, payload: memory.payload, identity: memory.identity })
+        .collect();
+    let (mut all_actions, mut all_tombstones) = (0, 0);
+    loop {
+        match ledger.prune(&keeps).await? {
+            Pruned::Busy | Pruned::Done { actions: 0, tombstones: 0 } => return Ok((all_actions, all_tombstones)),
+            Pruned::Done { actions, tombstones } => {
+                all_actions += actions;
+                all_tombstones += tombstones;
+            }
+        }
+        tokio::time::sleep(BREATH).await;
+    }
+}
