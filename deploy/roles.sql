@@ -61,7 +61,8 @@ grant execute on function
     outbox.revoke(text, text, text, text, text, text),
     outbox.restore(bigint, text, text),
     outbox.resolve(uuid, text, text, text, text),
-    outbox.retry(uuid, text, text)
+    outbox.retry(uuid, text, text),
+    outbox.schema_version()
   to outbox_operator;
 -- The whole story of an action, but never what is in it.
 grant select (action_id, tenant, principal, operation, retry_key, event_id, proposal_id, workflow_id, traceparent,

@@ -1,20 +1,21 @@
--- An action as it was committed, where it stands, and what stops it.
+-- An action as it was committed, where it stands, and what stops it. Not what is in it.
 --
 -- $1 uuid action
--- Rows: one; none where there is no such action (any more). By primary keys. No body: only its size and its hash, so
--- that looking at an action never costs what it weighs.
+-- Rows: one; none where there is no such action (any more). By primary keys. `may_read` says whether this role may read
+-- what story_content.sql reads.
 select clock_timestamp() as now,
+  has_column_privilege('outbox.action', 'body', 'select') as may_read,
   a.tenant, a.principal, a.operation, a.retry_key, a.event_id, a.proposal_id, a.workflow_id, a.traceparent,
-  a.params::text as params, array(select json_object_keys(a.headers)) as header_names, a.content_type,
-  octet_length(a.body)::bigint as body_bytes, encode(sha256(a.body), 'hex') as body_sha256,
-  a.ordering_key, a.not_before, a.expires_at, a.authority, a.compensates, a.created_at,
+  a.content_type, a.ordering_key, a.not_before, a.expires_at, a.authority, a.compensates, a.created_at,
   d.state::text, d.step::text, outbox.label(d.state, d.step) as label,
   (select s.sentence from outbox.status s where s.action_id = a.action_id) as sentence,
+  outbox.took_effect(d.action_id) as took_effect,
   d.due_at, d.fence, d.attempt_id, d.attempts, d.worker, d.budget_from, d.first_sent_at, d.last_sent_at, d.doubt_since,
   d.doubt_attempt, d.proof, d.cancel_sent_at, d.override, d.sent_digest, d.reason, d.receipt,
   d.lane is not null and not d.turn as parked, d.closed_at,
   c.requested_at as cancel_requested_at, c.requested_by as cancel_requested_by, c.reason as cancel_reason,
-  o.destination as inventory_destination, o.contract as inventory_contract, o.owner as inventory_owner
+  o.destination as inventory_destination, o.contract as inventory_contract, o.owner as inventory_owner,
+  (extract(epoch from o.absence) * 1000000)::bigint as inventory_absence, o.operation is not null as is_inventoried
 from outbox.action a
 join outbox.delivery d using (action_id)
 left join outbox.cancellation c using (action_id)

@@ -3,7 +3,8 @@
 -- $1 uuid action, $2 uuid what it compensates, or null
 -- Rows: at most 101. Index: primary keys; action_compensates.
 select l.compensates, l.action_id, coalesce(a.operation, t.operation) as operation,
-  coalesce(outbox.label(d.state, d.step), t.state) as label, coalesce(d.receipt, t.receipt) as receipt
+  coalesce(outbox.label(d.state, d.step), t.state) as label, coalesce(d.receipt, t.receipt) as receipt,
+  outbox.took_effect(l.action_id) as took_effect
 from (
   select true as compensates, $2::uuid as action_id where $2::uuid is not null
   union all

@@ -34,8 +34,8 @@ pub use session::connect;
 pub use settle::{History, Settlement, Standing};
 pub use stats::{OpenRows, next_due_in};
 pub use story::{
-    Committed, Entry, EntryKind, HISTORY_MAX, Inventory, Linked, Note, Position, Revocation, Story, Told, Tombstone,
-    Weight,
+    Committed, Content, Entry, EntryKind, HISTORY_MAX, Inventory, Linked, Note, Position, Revocation, Story, Told,
+    Tombstone, Weight,
 };
 
 /// A pool of sessions with the ledger, on behalf of one worker.

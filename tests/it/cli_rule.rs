@@ -1,8 +1,132 @@
 //! `outboxd resolve`, `retry` and `cancel`: what becomes of a decision, and how a refusal reads.
 
+use outboxd::core::evidence::Evidence;
+use uuid::Uuid;
+
 use crate::support::World;
-use crate::support::cli::holds;
-use crate::support::ledger::{NOTE, claim_one, want};
+use crate::support::cli::{Said, holds};
+use crate::support::ledger::{NOTE, claim_one, settle, want};
+
+const ROLES: &str = include_str!("../../deploy/roles.sql");
+
+/// An action that is held for a person, and whose request cannot arrive any more.
+async fn held(world: &World, key: &str) -> Uuid {
+    let action = world.enqueue(key).await;
+    let ledger = world.db.ledger("w");
+    let claimed = claim_one(&ledger, &want(NOTE)).await;
+    assert!(settle(&ledger, &claimed, Evidence::NoAnswer).await);
+    world
+        .db
+        .run(&format!("update outbox.delivery set step = 'review', due_at = null where action_id = '{action}'"))
+        .await;
+    world.until_true("(select bool_and(last_sent_at < clock_timestamp()) from outbox.delivery)").await;
+    action
+}
+
+/// Decides as ann, who is sure.
+async fn decide(world: &World, verb: &str, action: Uuid, flags: &[&str]) -> Said {
+    let id = action.to_string();
+    let arguments = [&[verb, &id][..], flags, &["--by", "ann", "--reason", "I am sure"]].concat();
+    world.says(&arguments).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r21_what_happened_is_closed_with_its_receipt_and_with_who_said_so() {
+    let world = World::new().await;
+    let action = held(&world, "n-1").await;
+    let said = decide(&world, "resolve", action, &["--happened", "--receipt", "a-77"]).await.done();
+    assert!(said.starts_with("Recorded that it happened. Delivered, as an operator decided at "), "{said}");
+    assert_eq!(world.standing(action).await.receipt.as_deref(), Some("a-77"));
+    let page = world.says(&["show", &action.to_string()]).await.done();
+    let parts = [
+        "ann has recorded at",
+        "that it happened, receipt a-77.",
+        "decided: happened by ann: I am sure (receipt a-77)",
+    ];
+    holds(&page, &parts);
+    let twice = decide(&world, "resolve", action, &["--happened"]).await.refused();
+    assert!(
+        twice.starts_with(&format!("refused: action {action}: it is succeeded")) && twice.ends_with("(OB412)\n"),
+        "{twice}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r21_what_did_not_happen_is_closed_and_can_be_tried_again() {
+    let world = World::new().await;
+    let (action, other) = (held(&world, "n-1").await, held(&world, "n-2").await);
+    let said = decide(&world, "resolve", action, &["--did-not-happen"]).await.done();
+    assert!(said.starts_with("Recorded that it did not happen. Not delivered, as an operator decided at "), "{said}");
+    holds(
+        &world.says(&["show", &action.to_string()]).await.done(),
+        &[
+            "ann has recorded that it did not happen; it will not be tried again.",
+            &format!("outboxd retry {action} --by YOU"),
+        ],
+    );
+    let said = decide(&world, "retry", action, &[]).await.done();
+    assert_eq!(said, "Recorded that it is tried again. Committed; delivery pending.\n");
+    assert_eq!(world.standing(action).await.state, "pending");
+    let said = decide(&world, "resolve", other, &["--did-not-happen", "--retry"]).await.done();
+    assert_eq!(said, "Recorded that it did not happen, and it is sent anew. Committed; delivery pending.\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r21_what_is_to_be_sent_again_stays_in_doubt_and_is_sent() {
+    let world = World::new().await;
+    let action = held(&world, "n-1").await;
+    let value = world
+        .says(&["resolve", &action.to_string(), "--send-again", "--by", "ann", "--reason", "why", "--json"])
+        .await
+        .json();
+    assert_eq!((value["recorded"].as_bool(), value["label"].as_str()), (Some(true), Some("awaiting_resend")));
+    holds(&world.says(&["show", &action.to_string()]).await.done(), &["a person has decided that it is sent again"]);
+    let _daemon = world.daemon().await;
+    world.until(action, "succeeded").await;
+    let page = world.says(&["show", &action.to_string()]).await.done();
+    holds(&page, &["decided: send again by ann: why", "It took effect: that was settled at"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r21_what_may_still_arrive_is_refused_and_the_page_said_so() {
+    let world = World::new().await;
+    let action = held(&world, "n-1").await;
+    world.db.run("insert into outbox.operation (operation, absence) values ('note.publish', interval '1 hour')").await;
+    let page = world.says(&["show", &action.to_string()]).await.done();
+    holds(&page, &["It did not happen: you made sure that it is not there. Not possible: not before"]);
+    let said = decide(&world, "resolve", action, &["--did-not-happen"]).await.refused();
+    assert!(said.contains("a request may still arrive, or not be seen yet, until "), "{said}");
+    assert_eq!(world.standing(action).await.label, "awaiting_review", "nothing was changed");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r21_what_is_refused_half_way_changes_nothing() {
+    let world = World::new().await;
+    let action = held(&world, "n-1").await;
+    decide(&world, "cancel", action, &[]).await.done();
+    let said = decide(&world, "resolve", action, &["--did-not-happen", "--retry"]).await.refused();
+    assert!(said.contains("it was cancelled, and that is not taken back"), "{said}");
+    assert_eq!(world.standing(action).await.label, "awaiting_review");
+    assert_eq!(world.db.count("select count(*) from outbox.attempt where kind = 'decision'").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r21_the_operators_role_can_look_and_decide_but_not_read_what_is_in_it() {
+    let mut world = World::new().await;
+    let action = held(&world, "n-1").await;
+    world.db.run(ROLES).await;
+    let login = format!("cli_operator_{}", world.db.name);
+    world.db.run(&format!("create role {login} login; grant outbox_operator to {login}")).await;
+    world.url = world.db.url_as(&login);
+    let id = action.to_string();
+    for arguments in [&["status"][..], &["list"], &["review"], &["list", "--state", "pending"]] {
+        world.says(arguments).await.done();
+    }
+    holds(&world.says(&["show", &id]).await.done(), &["needs review", "This role may not read what is in it"]);
+    assert!(world.says(&["show", &id, "--body"]).await.refused().contains("permission denied for table action"));
+    decide(&world, "resolve", action, &["--did-not-happen", "--retry"]).await.done();
+    decide(&world, "cancel", action, &[]).await.done();
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r22_a_cancelled_action_is_said_to_be_cancelled_and_by_whom() {

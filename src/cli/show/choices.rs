@@ -34,18 +34,21 @@ pub enum Verdict {
 /// What may be decided now; empty where nothing can.
 pub fn choices(view: &View<'_>) -> Vec<Choice> {
     let story = view.story;
-    match story.standing.state {
-        State::OutcomeUnknown => vec![happened(view), did_not_happen(view), send_again(view)],
-        State::TerminalFailure => vec![retry(view)],
-        State::Pending | State::RetryableFailure if story.cancellation.is_none() => vec![cancel(view)],
-        State::Pending | State::RetryableFailure | State::Dispatching | State::Succeeded => vec![],
+    match (story.standing.state, story.standing.took_effect) {
+        (State::OutcomeUnknown, _) => vec![happened(view), did_not_happen(view), send_again(view)],
+        // Contradicted: it stays closed, but a person can say what is true of it.
+        (State::TerminalFailure, None) => vec![happened(view), did_not_happen(view)],
+        (State::TerminalFailure, Some(false)) => vec![retry(view)],
+        (State::Pending | State::RetryableFailure, _) if story.cancellation.is_none() => vec![cancel(view)],
+        (State::TerminalFailure, Some(true)) => vec![],
+        (State::Pending | State::RetryableFailure | State::Dispatching | State::Succeeded, _) => vec![],
     }
 }
 
 /// What stands above them.
 pub fn heading(story: &Story) -> &'static str {
     match (story.standing.state, story.standing.step) {
-        (State::OutcomeUnknown, Step::Review) => "You may decide",
+        (State::OutcomeUnknown, Step::Review) | (State::TerminalFailure, _) => "You may decide",
         (State::OutcomeUnknown, _) => "You may decide before outboxd does",
         (_, _) => "You may",
     }
@@ -64,30 +67,38 @@ fn command(view: &View<'_>, verb: &str, flags: &str) -> String {
 }
 
 fn happened(view: &View<'_>) -> Choice {
+    let risk = if view.story.standing.state == State::TerminalFailure {
+        "It stays closed; what is known of it is recorded."
+    } else {
+        "If that is wrong, it never happens: nothing is sent any more."
+    };
     Choice {
         name: "happened",
         says: "It happened: you saw the effect at the destination.",
-        verdict: Verdict::Possible("If that is wrong, it never happens: nothing is sent any more.".to_owned()),
+        verdict: Verdict::Possible(risk.to_owned()),
         command: command(view, "resolve", "--happened --receipt RECEIPT"),
     }
 }
 
 fn did_not_happen(view: &View<'_>) -> Choice {
-    let verdict = match still_arriving(view) {
-        Some(end) => Verdict::Refused(format!(
-            "not before {} UTC (in {}); until then a request may still arrive.",
-            clock(end, view.story.now),
-            age(end.since(view.story.now))
-        )),
-        None => {
-            let retry = match repeat_may_double(view) {
-                true => "With --retry it is sent anew and, if that is wrong, happens twice.",
-                false => "With --retry it is sent anew.",
-            };
-            Verdict::Possible(format!(
-                "If that is wrong, it has happened although the ledger says that it has not. {retry}"
-            ))
-        }
+    let story = view.story;
+    let verdict = if story.standing.state == State::TerminalFailure {
+        Verdict::Possible("It stays closed; what is known of it is recorded, and it may be tried again.".to_owned())
+    } else if story.standing.proof.is_some() {
+        Verdict::Refused(PROVED.to_owned())
+    } else if let Some(end) = still_arriving(view) {
+        Verdict::Refused(format!(
+            "not before {} UTC (in {}); until then a request may still arrive, or not be seen yet.",
+            clock(end, story.now),
+            age(end.since(story.now))
+        ))
+    } else {
+        let retry = match repeat_may_double(view) {
+            true => "With --retry it is sent anew and, if that is wrong, happens twice.",
+            false => "With --retry it is sent anew.",
+        };
+        let risk = "If that is wrong, it has happened although the ledger says that it has not.";
+        Verdict::Possible(format!("{risk} {retry}"))
     };
     Choice {
         name: "did_not_happen",
@@ -97,22 +108,29 @@ fn did_not_happen(view: &View<'_>) -> Choice {
     }
 }
 
-/// Until when a request that was sent may still take effect; `None` where that has passed.
+/// Why nothing else may be decided while late proof waits in the row.
+const PROVED: &str = "its destination has confirmed it meanwhile, and the next worker writes that down.";
+/// Why nothing more is sent.
+const SPENT: &str = "a cancel by its key has been sent, and the key is spent.";
+
+/// Until when a request that was sent may still take effect or not be seen; `None` where that has passed. The ledger
+/// goes by what a daemon has last written down; where none has, by this configuration.
 fn still_arriving(view: &View<'_>) -> Option<Timestamp> {
-    let settles = view.operation.and_then(|operation| {
-        let contract = &operation.terms.contract;
-        let of = |step| contract.asking(step).and_then(|asking| asking.absence.after());
-        of(Step::Lookup).or(of(Step::Cancel))
-    });
+    let settles = match &view.story.inventory {
+        Some(inventory) => inventory.absence,
+        None => view.operation.and_then(|operation| operation.terms.contract.absence()),
+    };
     let end = view.story.standing.last_sent_at?.plus(settles.unwrap_or_default());
-    (end > view.story.now).then_some(end)
+    (end >= view.story.now).then_some(end)
 }
 
 fn send_again(view: &View<'_>) -> Choice {
     let story = view.story;
     let row = story.as_row();
     let verdict = if row.cancel_sent {
-        Verdict::Refused("a cancel by its key has been sent, and the key is spent.".to_owned())
+        Verdict::Refused(SPENT.to_owned())
+    } else if row.proof.is_some() {
+        Verdict::Refused(PROVED.to_owned())
     } else {
         Verdict::Possible(match view.operation {
             None => "What the destination promises is not known here: it may happen twice.".to_owned(),
@@ -143,14 +161,22 @@ fn send_again(view: &View<'_>) -> Choice {
 }
 
 fn retry(view: &View<'_>) -> Choice {
-    let row = view.story.as_row();
-    let verdict = if row.cancel_sent {
-        Verdict::Refused("a cancel by its key has been sent, and the key is spent.".to_owned())
-    } else if super::facts::contradiction(view.story).is_some() {
-        Verdict::Possible("The destination has confirmed an earlier send: it would happen twice.".to_owned())
+    let story = view.story;
+    let revoked = story.revocations.iter().find(|revocation| revocation.lifted.is_none());
+    let undone = story.compensates.as_ref().is_some_and(|original| original.took_effect == Some(false));
+    let refused = if story.standing.cancel_sent_at.is_some() {
+        Some(SPENT.to_owned())
+    } else if story.cancellation.is_some() {
+        Some("it was cancelled, and that is not taken back; enqueue a new action.".to_owned())
+    } else if story.committed.expires_at.is_some_and(|end| end <= story.now) {
+        Some("its deadline has passed; enqueue a new action.".to_owned())
+    } else if undone {
+        Some("what it compensates did not happen.".to_owned())
     } else {
-        Verdict::Possible("It is sent anew, with its budgets as at the beginning.".to_owned())
+        revoked.map(|revocation| format!("its authority is revoked (revocation {}).", revocation.number))
     };
+    let possible = || "It is sent anew, with its budgets as at the beginning.".to_owned();
+    let verdict = refused.map_or_else(|| Verdict::Possible(possible()), Verdict::Refused);
     Choice { name: "retry", says: "Try it again.", verdict, command: command(view, "retry", "") }
 }
 

@@ -98,14 +98,10 @@ pub fn last_decision(story: &Story) -> Option<&Entry> {
     story.history.last().filter(|entry| entry.kind == EntryKind::Decision)
 }
 
-/// Testimony that contradicts the end of the action.
+/// The testimony that contradicts how the action was closed, whatever was decided about it since.
 pub fn contradiction(story: &Story) -> Option<&Entry> {
-    let closed_as_not_done = story.standing.state == State::TerminalFailure;
-    story
-        .history
-        .iter()
-        .rev()
-        .find(|entry| closed_as_not_done && entry.kind == EntryKind::Late && entry.verdict == "contradicts")
+    let contradicts = |entry: &&Entry| entry.kind == EntryKind::Late && entry.verdict == "contradicts";
+    story.history.iter().rev().find(contradicts)
 }
 
 /// Since when it was unknown before it was closed; `None` where it is open or never was unknown.

@@ -28,7 +28,7 @@ pub fn story(view: &View<'_>) -> Value {
         "history": story.history.iter().map(entry).collect::<Vec<_>>(),
         "compensates": story.compensates.as_ref().map(linked),
         "compensated_by": story.compensated_by.iter().map(linked).collect::<Vec<_>>(),
-        "hint": view.hint,
+        "hint": view.hint.as_ref().and_then(|hint| hint.as_ref().ok()),
         "choices": choices(view).iter().map(|choice| match &choice.verdict {
             Verdict::Possible(risk) => json!({
                 "decision": choice.name, "possible": true, "risk": risk, "command": choice.command,
@@ -61,6 +61,7 @@ fn time(at: Option<Timestamp>) -> Option<String> {
 
 fn committed(story: &Story) -> Value {
     let c = &story.committed;
+    let content = c.content.as_ref();
     json!({
         "action_id": c.id.0,
         "tenant": c.tenant,
@@ -71,11 +72,11 @@ fn committed(story: &Story) -> Value {
         "proposal_id": c.proposal_id,
         "workflow_id": c.workflow_id,
         "traceparent": c.traceparent,
-        "params": c.params.as_deref().and_then(|params| serde_json::from_str::<Value>(params).ok()),
-        "header_names": c.header_names,
+        "params": content.and_then(|c| c.params.as_deref()).and_then(|params| serde_json::from_str::<Value>(params).ok()),
+        "header_names": content.map(|c| &c.header_names),
         "content_type": c.content_type,
-        "body_bytes": c.body.as_ref().map(|body| body.bytes),
-        "body_sha256": c.body.as_ref().map(|body| &body.sha256),
+        "body_bytes": content.and_then(|c| c.body.as_ref()).map(|body| body.bytes),
+        "body_sha256": content.and_then(|c| c.body.as_ref()).map(|body| &body.sha256),
         "ordering_key": c.ordering_key,
         "not_before": time(c.not_before),
         "expires_at": time(c.expires_at),
@@ -91,6 +92,7 @@ fn standing(story: &Story) -> Value {
         "step": s.step.as_str(),
         "label": s.label,
         "sentence": s.sentence,
+        "took_effect": s.took_effect,
         "due_at": time(s.due_at),
         "fence": s.fence,
         "attempt_id": s.attempt,

@@ -17,7 +17,7 @@ pub fn known(view: &View<'_>) -> Vec<String> {
     let story = view.story;
     let mut lines = vec![join([Some(sent(story)), came_back(story)])];
     let in_doubt = story.standing.doubt.is_some();
-    if in_doubt || facts::contradiction(story).is_some() {
+    if in_doubt || is_contradicted(story) {
         lines.push(match view.operation {
             Some(operation) => promise::long(operation),
             None => not_configured(story),
@@ -89,7 +89,7 @@ fn follows(view: &View<'_>) -> Vec<String> {
         State::Dispatching => dispatching(view),
         State::OutcomeUnknown => unknown(view),
         State::Succeeded => vec![succeeded(story)],
-        State::TerminalFailure => terminal(story),
+        State::TerminalFailure => vec![terminal(story)],
     }
 }
 
@@ -132,13 +132,13 @@ fn pending(view: &View<'_>) -> String {
     if story.standing.parked {
         return "It waits for its turn: others with its ordering key come first.".to_owned();
     }
-    let waits = match (&story.compensates, story.standing.due_at) {
-        (Some(original), Some(due)) if due > story.now && original.label.as_deref() != Some("succeeded") => {
-            return format!("It waits until the outcome of {}, which it compensates, is known.", original.id);
-        }
-        (_, Some(due)) if due > story.now => format!("It is to be sent {}", relative(due, story.now)),
-        (_, Some(due)) => format!("Due for {}; no worker has taken it yet", age(story.now.since(due))),
-        (_, None) => "It is not scheduled".to_owned(),
+    if let Some(original) = story.compensates.as_ref().filter(|original| original.took_effect.is_none()) {
+        return format!("It waits until {}, which it compensates, is known to have happened.", original.id);
+    }
+    let waits = match story.standing.due_at {
+        Some(due) if due > story.now => format!("It is to be sent {}", relative(due, story.now)),
+        Some(due) => format!("Due for {}; no worker has taken it yet", age(story.now.since(due))),
+        None => "It is not scheduled".to_owned(),
     };
     match reason(story) {
         Some(reason) => format!("{waits}. Before that: {reason}."),
@@ -288,25 +288,37 @@ fn succeeded(story: &Story) -> String {
     join([Some(how), doubt])
 }
 
-fn terminal(story: &Story) -> Vec<String> {
+/// Closed as not done, then confirmed by its destination, and nobody has decided about it.
+fn is_contradicted(story: &Story) -> bool {
+    story.standing.state == State::TerminalFailure && story.standing.took_effect.is_none()
+}
+
+fn terminal(story: &Story) -> String {
     let standing = &story.standing;
-    let reason = reason(story).unwrap_or_else(|| "no reason is recorded".to_owned());
-    let closed = match facts::last_decision(story) {
-        Some(decision) => format!(
-            "{} has recorded that it did not happen; it will not be tried again.",
-            decision.decided_by.as_deref().map_or("Somebody".to_owned(), name)
-        ),
-        None => format!("It did not take effect and will not be tried again: {reason}."),
-    };
-    match facts::contradiction(story) {
-        Some(late) => vec![format!(
-            "CONTRADICTED: it was closed as not done ({}), and {} later the destination's confirmation of an \
-                 earlier send came to light{}. It probably took effect; a person must look.",
+    let decided_by =
+        facts::last_decision(story).map(|decision| decision.decided_by.as_deref().map_or("Somebody".to_owned(), name));
+    if is_contradicted(story) {
+        let (late, end) = (facts::contradiction(story), standing.closed_at);
+        return format!(
+            "CONTRADICTED: it was closed as not done ({}), and {} later the destination's confirmation of an earlier \
+             send came to light{}. It probably took effect; a person must look.",
             standing.reason.as_deref().map_or("no reason".to_owned(), |code| name(&code.replace('_', " "))),
-            standing.closed_at.map_or("some time".to_owned(), |end| age(late.finished_at.since(end))),
-            late.receipt.as_deref().map(|r| format!(" (receipt {})", name(r))).unwrap_or_default(),
-        )],
-        None => vec![closed],
+            late.zip(end).map_or("some time".to_owned(), |(late, end)| age(late.finished_at.since(end))),
+            late.and_then(|late| late.receipt.as_deref())
+                .map(|r| format!(" (receipt {})", name(r)))
+                .unwrap_or_default(),
+        );
+    }
+    match (standing.took_effect, decided_by) {
+        (Some(true), by) => format!(
+            "It was closed as not done, was confirmed afterwards, and {} has recorded that it took effect.",
+            by.unwrap_or_else(|| "somebody".to_owned())
+        ),
+        (_, Some(by)) => format!("{by} has recorded that it did not happen; it will not be tried again."),
+        (_, None) => format!(
+            "It did not take effect and will not be tried again: {}.",
+            reason(story).unwrap_or_else(|| "no reason is recorded".to_owned())
+        ),
     }
 }
 

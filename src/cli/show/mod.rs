@@ -18,11 +18,14 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::print::paint::Paint;
+use super::print::words::day;
 use super::print::{self, text};
 use super::{ConfigFile, Exit, set_up};
-use crate::core::action::ActionId;
+use crate::config::Config;
+use crate::core::action::{ActionId, Intent};
 use crate::core::target::Operation;
-use crate::ledger::{Story, Told};
+use crate::destination::Destination;
+use crate::ledger::{Story, Told, Tombstone};
 
 /// Which action, and how it is shown.
 #[derive(Args)]
@@ -48,8 +51,8 @@ pub struct View<'a> {
     pub operation: Option<&'a Operation>,
     /// What commands must be given to find the same ledger; empty where that is the default.
     pub config: String,
-    /// Where a person may look, by the contract's hint.
-    pub hint: Option<String>,
+    /// Where a person may look, by the contract's hint; or why that cannot be said.
+    pub hint: Option<Result<String, String>>,
 }
 
 /// Tells it.
@@ -61,43 +64,74 @@ pub async fn run(options: Options) -> Exit {
     let id = ActionId(options.action);
     let told = async {
         let told = ledger.story(id).await?;
-        let body = if options.body { ledger.body(id).await? } else { None };
-        Ok((told, body))
+        let intent = match &told {
+            Told::Whole(story) if options.body || needs_hint(story, &config) => ledger.intent(id).await?,
+            Told::Whole(_) | Told::Pruned(_) | Told::Nothing => None,
+        };
+        Ok((told, intent))
     };
-    let (told, body) = match set_up::patiently(told).await {
+    let (told, intent) = match set_up::patiently(told).await {
         Ok(told) => told,
         Err(error) => return set_up::failed("read the action", &error),
     };
-    let paint = Paint::of_stdout();
     match told {
         Told::Nothing => {
             eprintln!("there is no action {id} in {}, and none is remembered", config.database.place());
             Exit::Failed
         }
-        Told::Pruned(stone) if options.json => print::out(&(json::tombstone(&stone).to_string() + "\n")),
-        Told::Pruned(_) if options.body => {
-            eprintln!("action {id} was pruned: its body is gone");
-            Exit::Failed
+        Told::Pruned(stone) => pruned(&options, &config, &stone),
+        Told::Whole(story) => whole(&options, &config, &story, intent.as_ref()),
+    }
+}
+
+fn pruned(options: &Options, config: &Config, stone: &Tombstone) -> Exit {
+    if options.json {
+        print::out(&(json::tombstone(stone).to_string() + "\n"))
+    } else if options.body {
+        eprintln!("action {} was pruned: its body is gone", stone.id);
+        Exit::Failed
+    } else {
+        let identity = config.limits.get(&stone.operation).map(|limits| limits.keep.identity);
+        print::out(&page::grave(stone, identity, Paint::of_stdout()))
+    }
+}
+
+fn whole(options: &Options, config: &Config, story: &Story, intent: Option<&Intent>) -> Exit {
+    let operation = config.operations.get(&story.committed.operation);
+    let hint = operation.zip(intent).and_then(|(operation, intent)| hint(config, operation, intent, story));
+    let view = View { story, operation, config: given(&options.file.config), hint };
+    let body = intent.map_or(&[][..], |intent| &intent.body);
+    if options.json {
+        let mut value = json::story(&view);
+        if options.body {
+            add_body(&mut value, body);
         }
-        Told::Pruned(stone) => {
-            let identity = config.limits.get(&stone.operation).map(|limits| limits.keep.identity);
-            print::out(&page::grave(&stone, identity, paint))
-        }
-        Told::Whole(story) => {
-            let operation = config.operations.get(&story.committed.operation);
-            let view = View { story: &story, operation, config: given(&options.file.config), hint: None };
-            if options.json {
-                let mut value = json::story(&view);
-                if options.body {
-                    add_body(&mut value, body.as_deref());
-                }
-                print::out(&format!("{value}\n"))
-            } else if options.body {
-                print::out(&(text::body(&body.unwrap_or_default()) + "\n"))
-            } else {
-                print::out(&page::page(&view, paint))
-            }
-        }
+        print::out(&format!("{value}\n"))
+    } else if options.body {
+        print::out(&(text::body(body) + "\n"))
+    } else {
+        print::out(&page::page(&view, Paint::of_stdout()))
+    }
+}
+
+/// Whether a person is to be told where to look: the contract says where, something is to be decided, and this role may
+/// read what a question is made from.
+fn needs_hint(story: &Story, config: &Config) -> bool {
+    let operation = config.operations.get(&story.committed.operation);
+    let undecided = !story.standing.state.is_closed() || story.standing.took_effect.is_none();
+    undecided
+        && story.committed.content.is_some()
+        && operation.is_some_and(|operation| operation.terms.contract.hint.is_some())
+}
+
+/// The contract's hint about this action, or why there is none to be had. Nothing is asked.
+fn hint(config: &Config, operation: &Operation, intent: &Intent, story: &Story) -> Option<Result<String, String>> {
+    operation.terms.contract.hint.as_ref()?;
+    let target = config.targets.get(&operation.target)?;
+    let sent_on = story.standing.last_sent_at.map(day);
+    match Destination::new(target.clone()) {
+        Ok(destination) => destination.hint(operation, intent, sent_on.as_deref()),
+        Err(error) => Some(Err(error.to_string())),
     }
 }
 
@@ -111,16 +145,12 @@ pub(super) fn given(path: &Path) -> String {
 }
 
 /// Bytes that are no text travel as base64.
-fn add_body(value: &mut Value, body: Option<&[u8]>) {
-    let (key, body) = match body.map(std::str::from_utf8) {
-        None => ("body", Value::Null),
-        Some(Ok(text)) => ("body", Value::from(text)),
-        Some(Err(_)) => {
-            let encoded = base64::engine::general_purpose::STANDARD.encode(body.unwrap_or_default());
-            ("body_base64", Value::from(encoded))
-        }
+fn add_body(value: &mut Value, body: &[u8]) {
+    let (key, body) = match std::str::from_utf8(body) {
+        Ok(text) => ("body", text.to_owned()),
+        Err(_) => ("body_base64", base64::engine::general_purpose::STANDARD.encode(body)),
     };
     if let Some(object) = value.as_object_mut() {
-        object.insert(key.to_owned(), body);
+        object.insert(key.to_owned(), Value::from(body));
     }
 }

@@ -4,11 +4,15 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::choices::{self, Verdict};
-use super::{View, facts, history, known};
+use super::{View, history, known};
 use crate::cli::print::paint::Paint;
 use crate::cli::print::text::{WIDTH, detail, name, wrapped};
 use crate::cli::print::words::{age, clock, grouped};
-use crate::ledger::{Linked, Story, Tombstone};
+use crate::destination::one_line;
+use crate::ledger::{Content, Linked, Story, Tombstone};
+
+/// The most bytes of a hint: it is pasted, so it is not wrapped.
+const HINT_MAX_BYTES: usize = 4000;
 
 /// The whole story of an action.
 pub fn page(view: &View<'_>, paint: Paint) -> String {
@@ -21,8 +25,12 @@ pub fn page(view: &View<'_>, paint: Paint) -> String {
     out.push_str(&history::show(view.story));
     links(&mut out, view.story, paint);
     decisions(&mut out, view, paint);
-    if let Some(body) = &view.story.committed.body {
-        let _ = writeln!(out, "\nBody {} bytes, sha256 {}; show it with --body", grouped(body.bytes), body.sha256);
+    match &view.story.committed.content {
+        Some(Content { body: Some(body), .. }) => {
+            let _ = writeln!(out, "\nBody {} bytes, sha256 {}; show it with --body", grouped(body.bytes), body.sha256);
+        }
+        Some(Content { body: None, .. }) => {}
+        None => out.push_str("\nThis role may not read what is in it: params, headers, body.\n"),
     }
     out
 }
@@ -54,12 +62,14 @@ fn head(view: &View<'_>, paint: Paint) -> String {
     if let Some(key) = view.story.history.iter().rev().find_map(|entry| entry.idempotency_key.as_deref()) {
         let _ = writeln!(out, "key at the destination {}", name(key));
     }
-    if let Some(params) = c.params.as_deref().filter(|params| *params != "{}") {
-        let _ = writeln!(out, "params {}", detail(params));
-    }
-    if !c.header_names.is_empty() {
-        let names: Vec<String> = c.header_names.iter().map(|header| name(header)).collect();
-        let _ = writeln!(out, "headers {} (values are not shown)", names.join(", "));
+    if let Some(content) = &c.content {
+        if let Some(params) = content.params.as_deref().filter(|params| *params != "{}") {
+            let _ = writeln!(out, "params {}", detail(params));
+        }
+        if !content.header_names.is_empty() {
+            let names: Vec<String> = content.header_names.iter().map(|header| name(header)).collect();
+            let _ = writeln!(out, "headers {} (values are not shown)", names.join(", "));
+        }
     }
     out
 }
@@ -74,7 +84,8 @@ fn label(story: &Story) -> &'static str {
         "dispatching" => "a worker has it",
         "succeeded" => "succeeded",
         "retryable_failure" => "not done yet, to be tried again",
-        "terminal_failure" if facts::contradiction(story).is_some() => "closed as not done, CONTRADICTED",
+        "terminal_failure" if story.standing.took_effect.is_none() => "closed as not done, CONTRADICTED",
+        "terminal_failure" if story.standing.took_effect == Some(true) => "closed as not done, but it happened",
         "terminal_failure" => "did not happen, closed",
         "awaiting_resend" => "outcome unknown, to be sent again",
         "awaiting_reconciliation" => "outcome unknown, being reconciled",
@@ -109,8 +120,15 @@ fn decisions(out: &mut String, view: &View<'_>, paint: Paint) {
         return;
     }
     section(out, paint, choices::heading(view.story));
-    if let Some(hint) = &view.hint {
-        let _ = writeln!(out, "{}", wrapped(&format!("Look first: {}", detail(hint)), 2));
+    match &view.hint {
+        Some(Ok(hint)) => {
+            let _ = writeln!(out, "  Look at: {}", one_line(hint.as_bytes(), HINT_MAX_BYTES));
+        }
+        Some(Err(why)) => {
+            let why = format!("Where to look, by the contract's hint, cannot be said: {}.", detail(why));
+            let _ = writeln!(out, "{}", wrapped(&why, 2));
+        }
+        None => {}
     }
     for choice in choices {
         let _ = match &choice.verdict {

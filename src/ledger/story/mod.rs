@@ -2,6 +2,8 @@
 
 mod read;
 
+use std::time::Duration;
+
 use uuid::Uuid;
 
 use crate::core::action::{ActionId, AttemptId, State, Step, Stop};
@@ -58,17 +60,25 @@ pub struct Committed {
     pub proposal_id: Option<String>,
     pub workflow_id: Option<String>,
     pub traceparent: Option<String>,
-    /// A JSON object.
-    pub params: Option<String>,
-    /// Without their values: those may be secrets.
-    pub header_names: Vec<String>,
     pub content_type: Option<String>,
-    pub body: Option<Weight>,
+    /// `None` where this role may not read it.
+    pub content: Option<Content>,
     pub ordering_key: Option<String>,
     pub not_before: Option<Timestamp>,
     pub expires_at: Option<Timestamp>,
     pub authority: Option<String>,
     pub created_at: Timestamp,
+}
+
+/// What is in an action, but for what may be secret or heavy.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Content {
+    /// A JSON object.
+    pub params: Option<String>,
+    /// Without their values: those may be secrets.
+    pub header_names: Vec<String>,
+    /// `None` where there is no body.
+    pub body: Option<Weight>,
 }
 
 /// A body, without the body.
@@ -88,6 +98,8 @@ pub struct Position {
     pub step: Step,
     pub label: String,
     pub sentence: String,
+    /// `None` = not known: it is open, or was closed as not done and then confirmed, and nobody has decided.
+    pub took_effect: Option<bool>,
     pub due_at: Option<Timestamp>,
     pub fence: i64,
     pub attempt: Option<Uuid>,
@@ -189,6 +201,8 @@ pub struct Linked {
     pub label: Option<String>,
     /// The destination's reference.
     pub receipt: Option<String>,
+    /// `None` = not known (yet).
+    pub took_effect: Option<bool>,
 }
 
 /// An operation as a daemon has last written it down.
@@ -198,6 +212,8 @@ pub struct Inventory {
     pub destination: Option<String>,
     pub contract: Option<String>,
     pub owner: Option<String>,
+    /// How long after the last send an absence proves something; `None` = never.
+    pub absence: Option<Duration>,
 }
 
 /// What is left of a pruned action.

@@ -1,23 +1,27 @@
 //! Reading a story: one snapshot, a few statements by primary key.
 
+use std::time::Duration;
+
+use bytes::Bytes;
 use tokio_postgres::{IsolationLevel, Row as SqlRow};
 use uuid::Uuid;
 
 use super::{
-    Committed, Entry, EntryKind, HISTORY_MAX, Inventory, Linked, Note, Position, Revocation, Story, Told, Tombstone,
-    Weight,
+    Committed, Content, Entry, EntryKind, HISTORY_MAX, Inventory, Linked, Note, Position, Revocation, Story, Told,
+    Tombstone, Weight,
 };
-use crate::core::action::{ActionId, AttemptId, State, Step};
+use crate::core::action::{ActionId, AttemptId, Intent, State, Step};
 use crate::core::row::{Doubt, SentUnder};
 use crate::core::time::Timestamp;
 use crate::ledger::{Ledger, LedgerError};
 
 const ACTION: &str = include_str!("../../../sql/story_action.sql");
+const CONTENT: &str = include_str!("../../../sql/story_content.sql");
 const HISTORY: &str = include_str!("../../../sql/story_history.sql");
 const LINKS: &str = include_str!("../../../sql/story_links.sql");
 const REVOCATIONS: &str = include_str!("../../../sql/story_revocations.sql");
 const TOMBSTONE: &str = include_str!("../../../sql/story_tombstone.sql");
-const BODY: &str = include_str!("../../../sql/story_body.sql");
+const INTENT: &str = include_str!("../../../sql/story_intent.sql");
 
 impl Ledger {
     /// Everything that is known of an action, of one snapshot.
@@ -31,6 +35,10 @@ impl Ledger {
                 None => Told::Nothing,
             });
         };
+        let content = match action.try_get("may_read")? {
+            true => snapshot.query_opt(CONTENT, &[&id.0]).await?,
+            false => None,
+        };
         let most = i64::try_from(HISTORY_MAX).unwrap_or(i64::MAX);
         let compensates: Option<Uuid> = action.try_get("compensates")?;
         let history = snapshot.query(HISTORY, &[&id.0, &most]).await?;
@@ -38,6 +46,7 @@ impl Ledger {
         let links = snapshot.query(LINKS, &[&id.0, &compensates]).await?;
         snapshot.commit().await?;
         let mut story = story(id, &action)?;
+        story.committed.content = content.as_ref().map(self::content).transpose()?;
         story.history = history.iter().map(entry).collect::<Result<_, _>>()?;
         story.revocations = revocations.iter().map(revocation).collect::<Result<_, _>>()?;
         for row in &links {
@@ -50,19 +59,24 @@ impl Ledger {
         Ok(Told::Whole(Box::new(story)))
     }
 
-    /// The bytes that are sent for an action; `None` where it has none, or is gone.
-    pub async fn body(&self, id: ActionId) -> Result<Option<Vec<u8>>, LedgerError> {
+    /// What is sent for an action, whole; `None` where it is gone.
+    pub async fn intent(&self, id: ActionId) -> Result<Option<Intent>, LedgerError> {
         let client = self.pool.get().await?;
-        match client.query_opt(BODY, &[&id.0]).await? {
-            Some(row) => Ok(row.try_get(0)?),
-            None => Ok(None),
-        }
+        let Some(row) = client.query_opt(INTENT, &[&id.0]).await? else { return Ok(None) };
+        Ok(Some(Intent {
+            id,
+            tenant: row.try_get("tenant")?,
+            operation: row.try_get("operation")?,
+            traceparent: row.try_get("traceparent")?,
+            params: row.try_get("params")?,
+            headers: row.try_get("headers")?,
+            content_type: row.try_get("content_type")?,
+            body: row.try_get::<_, Option<Vec<u8>>>("body")?.map_or_else(Bytes::new, Bytes::from),
+        }))
     }
 }
 
 fn story(id: ActionId, row: &SqlRow) -> Result<Story, LedgerError> {
-    let destination: Option<String> = row.try_get("inventory_destination")?;
-    let owner: Option<String> = row.try_get("inventory_owner")?;
     Ok(Story {
         now: row.try_get("now")?,
         committed: committed(id, row)?,
@@ -72,17 +86,31 @@ fn story(id: ActionId, row: &SqlRow) -> Result<Story, LedgerError> {
         history: vec![],
         compensates: None,
         compensated_by: vec![],
-        inventory: if destination.is_some() || owner.is_some() {
-            Some(Inventory { destination, contract: row.try_get("inventory_contract")?, owner })
-        } else {
-            None
-        },
+        inventory: if row.try_get("is_inventoried")? { Some(inventory(row)?) } else { None },
+    })
+}
+
+fn inventory(row: &SqlRow) -> Result<Inventory, LedgerError> {
+    let absence: Option<i64> = row.try_get("inventory_absence")?;
+    Ok(Inventory {
+        destination: row.try_get("inventory_destination")?,
+        contract: row.try_get("inventory_contract")?,
+        owner: row.try_get("inventory_owner")?,
+        absence: absence.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))),
+    })
+}
+
+fn content(row: &SqlRow) -> Result<Content, LedgerError> {
+    let bytes: Option<i64> = row.try_get("body_bytes")?;
+    let sha256: Option<String> = row.try_get("body_sha256")?;
+    Ok(Content {
+        params: row.try_get("params")?,
+        header_names: row.try_get("header_names")?,
+        body: bytes.zip(sha256).map(|(bytes, sha256)| Weight { bytes: u64::try_from(bytes).unwrap_or(0), sha256 }),
     })
 }
 
 fn committed(id: ActionId, row: &SqlRow) -> Result<Committed, LedgerError> {
-    let bytes: Option<i64> = row.try_get("body_bytes")?;
-    let sha256: Option<String> = row.try_get("body_sha256")?;
     Ok(Committed {
         id,
         tenant: row.try_get("tenant")?,
@@ -93,10 +121,8 @@ fn committed(id: ActionId, row: &SqlRow) -> Result<Committed, LedgerError> {
         proposal_id: row.try_get("proposal_id")?,
         workflow_id: row.try_get("workflow_id")?,
         traceparent: row.try_get("traceparent")?,
-        params: row.try_get("params")?,
-        header_names: row.try_get("header_names")?,
         content_type: row.try_get("content_type")?,
-        body: bytes.zip(sha256).map(|(bytes, sha256)| Weight { bytes: u64::try_from(bytes).unwrap_or(0), sha256 }),
+        content: None,
         ordering_key: row.try_get("ordering_key")?,
         not_before: row.try_get("not_before")?,
         expires_at: row.try_get("expires_at")?,
@@ -114,6 +140,7 @@ fn standing(row: &SqlRow) -> Result<Position, LedgerError> {
         step: Step::parse(row.try_get("step")?).ok_or_else(|| unreadable("outbox.delivery.step"))?,
         label: row.try_get("label")?,
         sentence: row.try_get("sentence")?,
+        took_effect: row.try_get("took_effect")?,
         due_at: row.try_get("due_at")?,
         fence: row.try_get("fence")?,
         attempt: row.try_get("attempt_id")?,
@@ -178,6 +205,7 @@ fn linked(row: &SqlRow) -> Result<Linked, LedgerError> {
         operation: row.try_get("operation")?,
         label: row.try_get("label")?,
         receipt: row.try_get("receipt")?,
+        took_effect: row.try_get("took_effect")?,
     })
 }
 

@@ -4,12 +4,15 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::super::View;
+use super::super::page::page;
 use super::fixture::*;
+use crate::cli::print::paint::Paint;
 use crate::core::action::{AttemptId, State, Step};
 use crate::core::contract::{Contract, Effect};
 use crate::core::row::{Doubt, SentUnder};
 use crate::core::terms::Pins;
-use crate::ledger::{EntryKind, Inventory};
+use crate::ledger::{Content, EntryKind, Inventory};
 
 const ID: &str = "0197c0de-6a1e-7c3b-9f0e-2d5d1c1f7a55";
 
@@ -98,10 +101,13 @@ fn r19_awaiting_a_lookup_says_when_and_what_absence_proves() {
             "not finding it is proof from 16 min 40 s after the last send on",
             "The destination is asked in 25 s.",
             "asked: not found worker web-2#41c9",
-            "Not possible: not before 10:47:49 UTC (in 3 min); until then a request may still arrive.",
+            "Not possible: not before 10:47:49 UTC (in 3 min); until then a request may still arrive, or not be seen yet.",
         ],
         &["resolve 0197c0de-6a1e-7c3b-9f0e-2d5d1c1f7a55 --did-not-happen"],
     );
+    story.inventory = Some(Inventory { absence: Some(Duration::from_secs(2000)), ..Inventory::default() });
+    says(&text(&story, Some(&asked(60))), &["Not possible: not before 11:04:29 UTC"], &[]);
+    story.inventory = None;
     let settled = text(&story, Some(&asked(60)));
     says(&settled, &["--did-not-happen"], &["Not possible"]);
 }
@@ -226,7 +232,7 @@ fn an_operation_that_is_no_longer_configured_is_said_to_be() {
     );
     let mut story = held();
     story.inventory =
-        Some(Inventory { destination: Some("news".into()), contract: Some("c".into()), owner: Some("desk".into()) });
+        Some(Inventory { destination: Some("news".into()), contract: Some("c".into()), ..Inventory::default() });
     let page = text(&story, None);
     says(&page, &["announcement.deliver → news", "for destination news under contract c."], &[]);
 }
@@ -238,8 +244,8 @@ fn b81_nothing_from_outside_moves_the_cursor_or_forges_a_line() {
     story.committed.retry_key = evil.into();
     story.committed.tenant = evil.into();
     story.committed.event_id = Some(evil.into());
-    story.committed.params = Some(format!("{{\"a\":{evil:?}}}"));
-    story.committed.header_names = vec![evil.into()];
+    let params = Some(format!("{{\"a\":{evil:?}}}"));
+    story.committed.content = Some(Content { params, header_names: vec![evil.into()], body: None });
     story.cancellation = Some(note(10, evil, evil));
     story.history[0].detail = Some(evil.repeat(1000));
     story.history[0].receipt = Some(evil.into());
@@ -250,6 +256,17 @@ fn b81_nothing_from_outside_moves_the_cursor_or_forges_a_line() {
     assert!(!page.lines().any(|line| line.starts_with("10:00")), "{page}");
     assert!(!page.chars().any(|c| (c.is_control() && c != '\n') || "\u{2028}\u{202e}".contains(c)), "{page}");
     assert!(page.len() < 12_000, "{}", page.len());
+}
+
+#[test]
+fn r21_a_hint_stands_above_the_decisions_in_one_line() {
+    let (story, operation) = (held(), silent());
+    let url = format!("GET https://api.example/v1/notes?since=2026-11-29&{}", "x".repeat(150));
+    let view = |hint| View { story: &story, operation: Some(&operation), config: String::new(), hint: Some(hint) };
+    let text = page(&view(Ok(url.clone())), Paint::none());
+    assert!(text.contains(&format!("You may decide\n  Look at: {url}\n  It happened")), "{text}");
+    let text = page(&view(Err("params has no `channel`".into())), Paint::none());
+    says(&text, &["Where to look, by the contract's hint, cannot be said: params has no `channel`."], &["Look at"]);
 }
 
 #[test]

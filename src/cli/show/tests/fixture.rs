@@ -17,7 +17,7 @@ use crate::core::row::{Doubt, SentUnder};
 use crate::core::target::Operation;
 use crate::core::terms::{Pins, Policy, Terms};
 use crate::core::time::Timestamp;
-use crate::ledger::{Committed, Entry, EntryKind, Note, Position, Story, Weight};
+use crate::ledger::{Committed, Content, Entry, EntryKind, Note, Position, Story, Weight};
 
 pub const NOW: Timestamp = Timestamp::from_micros(1_795_949_047_000_000);
 pub const PINS: Pins = Pins([1; 16]);
@@ -51,10 +51,12 @@ pub fn committed() -> Story {
             proposal_id: None,
             workflow_id: Some("rel-88".into()),
             traceparent: None,
-            params: None,
-            header_names: vec![],
             content_type: Some("application/json".into()),
-            body: Some(Weight { bytes: 38, sha256: "9f2c".repeat(16) }),
+            content: Some(Content {
+                params: None,
+                header_names: vec![],
+                body: Some(Weight { bytes: 38, sha256: "9f2c".repeat(16) }),
+            }),
             ordering_key: None,
             not_before: None,
             expires_at: None,
@@ -66,6 +68,7 @@ pub fn committed() -> Story {
             step: Step::Send,
             label: "pending".into(),
             sentence: "Committed; delivery pending.".into(),
+            took_effect: None,
             due_at: Some(ago(900)),
             fence: 0,
             attempt: None,
@@ -158,6 +161,7 @@ pub fn closed(mut story: Story, state: State, reason: Option<&str>, seconds: u64
         state,
         step: Step::Conclude,
         label: state.as_str().into(),
+        took_effect: Some(state == State::Succeeded),
         due_at: None,
         doubt: None,
         reason: reason.map(Into::into),

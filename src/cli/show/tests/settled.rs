@@ -107,7 +107,9 @@ fn r25_a_contradicted_end_is_shouted() {
     late.finished_at = ago(100);
     let mut story = committed();
     story.history = vec![send(1, 785, "lapsed", "outcome_unknown"), late];
-    let page = text(&closed(story, State::TerminalFailure, Some("absent"), 400), Some(&keyed(86_400)));
+    let mut story = closed(story, State::TerminalFailure, Some("absent"), 400);
+    story.standing.took_effect = None;
+    let page = text(&story, Some(&keyed(86_400)));
     says(
         &page,
         &[
@@ -115,10 +117,17 @@ fn r25_a_contradicted_end_is_shouted() {
             "CONTRADICTED: it was closed as not done (absent), and 5 min later",
             "(receipt a-77). It probably took effect; a person must look.",
             "late: confirmed CONTRADICTS how it was closed",
-            "The destination has confirmed an earlier send: it would happen twice.",
+            "You may decide",
+            "It stays closed; what is known of it is recorded.",
         ],
-        &["It did not take effect"],
+        &["It did not take effect", "outboxd retry", "--send-again"],
     );
+    let mut decision = other(EntryKind::Decision, 50, "happened", "terminal_failure");
+    decision.decided_by = Some("ann".into());
+    story.history.push(decision);
+    story.standing.took_effect = Some(true);
+    let page = text(&story, Some(&keyed(86_400)));
+    says(&page, &["closed as not done, but it happened", "and ann has recorded that it took effect."], &["You may"]);
 }
 
 #[test]
@@ -200,12 +209,13 @@ fn r7_a_compensation_and_its_original_name_each_other() {
         operation: Some("refund.create".into()),
         label: Some(label.into()),
         receipt: Some("r-1".into()),
+        took_effect: None,
     };
     let mut story = committed();
     story.compensates = Some(linked("awaiting_review"));
     story.standing.due_at = Some(NOW.plus(Duration::from_secs(5)));
     let id = attempt(77).to_string();
-    let waits = format!("It waits until the outcome of {id}, which it compensates, is known.");
+    let waits = format!("It waits until {id}, which it compensates, is known to have happened.");
     let link = format!("compensates {id} refund.create, awaiting review, receipt r-1");
     says(&text(&story, None), &[&waits, &link, &format!("compensates {id}")], &[]);
     let mut original = held();
