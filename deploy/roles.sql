@@ -6,7 +6,7 @@
 --   grant outbox_dispatcher to outboxd;
 --
 -- outbox_app         an application: enqueues, receives, cancels, reads the status; never a body, never another table
--- outbox_dispatcher  `outboxd run` and `check`: moves deliveries, writes history and the inventory; deletes nothing
+-- outbox_dispatcher  `outboxd run` and `check`: moves deliveries, writes history and the inventory; prunes, and deletes nothing else
 -- outbox_operator    a person's tool: stops things, decides what no evidence does, reads the history; never a body
 -- outbox_reader      a UI or an assistant: reads the status
 --
@@ -79,6 +79,9 @@ grant select on outbox.operation to outbox_dispatcher;
 grant insert (operation, destination, effect, contract, meaning, owner, absence),
     update (destination, effect, contract, meaning, owner, absence, updated_at)
   on outbox.operation to outbox_dispatcher; -- never forgets_before
+grant select on outbox.tombstone to outbox_dispatcher;
 grant execute on function outbox.schema_version(), outbox.took_effect(uuid) to outbox_dispatcher;
+-- Deletes as its owner, and only what is closed and old.
+grant execute on function outbox.prune(text[], interval[], interval[]) to outbox_dispatcher;
 
 commit;

@@ -111,7 +111,7 @@ create index delivery_due on outbox.delivery (operation, asks, tenant, due_at)
 -- With the one above: every open row, for counts. Only held and parked rows are in it.
 create index delivery_held on outbox.delivery (operation) where due_at is null and closed_at is null;
 -- The pruner's.
-create index delivery_closed on outbox.delivery (closed_at) where closed_at is not null;
+create index delivery_closed on outbox.delivery (operation, closed_at) where closed_at is not null;
 
 -- What was closed as not done, for whoever asks: few among many that succeeded.
 create index delivery_not_done on outbox.delivery (action_id) where state = 'terminal_failure';
@@ -159,6 +159,7 @@ create table outbox.tombstone (
   constraint tombstone_identity unique (tenant, operation, retry_key, principal),
   constraint tombstone_is_closed check (state in ('succeeded', 'terminal_failure'))
 );
+create index tombstone_closed on outbox.tombstone (operation, closed_at);
 
 -- Incoming messages that have been taken (R6).
 create table outbox.inbox (

@@ -1,25 +1,31 @@
 -- What a person decides where no evidence does (R21). Every decision stands in the history with who and why. What
 -- would contradict the evidence is refused (OB412), with the reason; so is what a worker holds. None of these waits.
 
--- Whether an action took effect: true, false, or null = not known (open, or contradicted and nobody has decided).
+-- Whether an action took effect: true, false, or null = not known: open, unknown to us, or closed as not delivered,
+-- confirmed by its destination afterwards, and decided upon by nobody yet.
 create function outbox.took_effect(action_id uuid) returns boolean
-language sql stable security definer set search_path = pg_catalog, outbox, pg_temp as $$
-  select case
-    when s.state = 'succeeded' then true
-    when s.state = 'terminal_failure' then case
-      when c.confirmed_at is null then false
-      else (select h.evidence = 'happened' from outbox.attempt h
-        where h.action_id = s.action_id and h.kind = 'decision' and h.finished_at > c.confirmed_at
-        order by h.finished_at desc limit 1) end
-    end
-  from (
-    select d.action_id, d.state::text from outbox.delivery d where d.action_id = took_effect.action_id
-    union all
-    select t.action_id, t.state from outbox.tombstone t where t.action_id = took_effect.action_id) s
-  cross join lateral (
-    -- closed as not delivered, and then confirmed by its destination
-    select max(h.finished_at) as confirmed_at from outbox.attempt h
-    where h.action_id = s.action_id and h.kind = 'late' and h.verdict = 'contradicts') c $$;
+language plpgsql stable security definer set search_path = pg_catalog, outbox, pg_temp as $$
+#variable_conflict use_column
+declare
+  v_state     text;
+  v_confirmed timestamptz;
+begin
+  select d.state::text into v_state from outbox.delivery d where d.action_id = took_effect.action_id;
+  if not found then
+    select t.state::text into v_state from outbox.tombstone t where t.action_id = took_effect.action_id;
+  end if;
+  if v_state is distinct from 'terminal_failure' then
+    return case when v_state = 'succeeded' then true end;
+  end if;
+  select max(h.finished_at) into v_confirmed from outbox.attempt h
+    where h.action_id = took_effect.action_id and h.kind = 'late' and h.verdict = 'contradicts';
+  if v_confirmed is null then
+    return false;
+  end if;
+  return (select h.evidence = 'happened' from outbox.attempt h
+    where h.action_id = took_effect.action_id and h.kind = 'decision' and h.finished_at > v_confirmed
+    order by h.finished_at desc limit 1);
+end $$;
 
 -- The row that a decision is about, locked. OB412 where there is none, or where somebody else is at it just now.
 create function outbox.row_to_decide(action_id uuid) returns outbox.delivery

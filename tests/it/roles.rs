@@ -7,7 +7,7 @@ use outboxd::core::action::Step;
 use outboxd::core::evidence::Evidence;
 use outboxd::core::late::Testimony;
 use outboxd::core::target::Secret;
-use outboxd::ledger::{self, InventoryRow, Want};
+use outboxd::ledger::{self, InventoryRow, Keep, Pruned, Want};
 use outboxd::proving::session;
 use tokio_postgres::Client;
 
@@ -86,6 +86,7 @@ async fn r8_an_application_can_enqueue_receive_cancel_and_read_the_status_only()
         "select outbox.restore(1, 'app', 'why')",
         "select outbox.resolve(action_id, 'happened', 'app', 'why') from outbox.status",
         "select outbox.retry(action_id, 'app', 'why') from outbox.status",
+        "select outbox.prune(array['o'], array[interval '0'], array[interval '0'])",
         "select outbox.uuid_v7()",
         "select outbox.schema_version()",
     ]
@@ -151,6 +152,7 @@ async fn r21_an_operator_can_stop_things_decide_and_read_the_history() {
         "select outbox.enqueue('note.publish', '{}', 'k2')",
         "update outbox.delivery set state = 'succeeded'",
         "update outbox.revocation set lifted_at = now(), lifted_by = 'op'",
+        "select outbox.prune(array['o'], array[interval '0'], array[interval '0'])",
     ]
     .iter()
     .chain(&NOBODY_MAY)
@@ -192,6 +194,9 @@ async fn r24_a_dispatcher_can_run_every_statement_of_the_ledger() {
     assert!(settle(&ledger, &marked, Evidence::Accepted).await);
     assert_eq!(ledger.open_rows().await.unwrap(), ledger::OpenRows::default());
     assert_eq!(ledger::next_due_in(&ledger, &[(NOTE, false)]).await.unwrap(), None);
+    let keep = [Keep { operation: NOTE, payload: Duration::ZERO, identity: Duration::from_secs(60) }];
+    assert_eq!(ledger.prunable(&keep).await.unwrap().actions, 1);
+    assert_eq!(ledger.prune(&keep).await.unwrap(), Pruned::Done { actions: 1, tombstones: 0 });
 
     let mut bell = ledger::Bell::connect(&Secret::new(url)).await.unwrap();
     assert_eq!(bell.approach().await.unwrap(), ledger::Door::Ours);

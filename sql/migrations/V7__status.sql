@@ -70,7 +70,7 @@ left join outbox.cancellation c using (action_id);
 
 -- Which migrations this schema has: compared by every daemon with what it was built for.
 create function outbox.schema_version() returns int language sql immutable set search_path = pg_catalog, pg_temp as $$
-  select 6 $$;
+  select 7 $$;
 
 -- Functions are everybody's by default; ours are for those to whom deploy/roles.sql or the owner grants them.
 revoke all on all functions in schema outbox from public;
