@@ -5,9 +5,9 @@
 //! A row is closed, due, or held for a person. Whoever claims a due row learns one fact; a pure function says what the
 //! fact means; one fenced statement writes it down.
 //!
-//! Sending for the first time, retrying, resending under the same key and taking over from a worker that died are that
-//! one loop. There is no second path for recovery: an expired lease is a due row whose fact is "lapsed", and an unknown
-//! outcome is a due row with another next step, or a row that is held.
+//! Sending for the first time, retrying, resending under the same key, asking the destination, cancelling by key and
+//! taking over from a worker that died are that one loop. There is no second path for recovery: an expired lease is a due
+//! row whose fact is "lapsed", and an unknown outcome is a due row with another next step, or a row that is held.
 //!
 //! # The life of one action
 //!
@@ -16,9 +16,9 @@
 //! 2. The loop in [`dispatcher`] works out which operation may take how much and claims in one statement for all of
 //!    them (`sql/claim.sql`, [`ledger`]). A claim adds one to the row's fence, mints an attempt id, takes a lease in
 //!    database time, and is durable before anything leaves. A send that lapsed becomes doubt in the same statement.
-//! 3. [`core::next_step`] says what to do with the row: send it, or conclude from what is known, where it must not be
-//!    sent any more or a proof is already waiting.
-//! 4. A [`destination`] builds the request, counts every byte that leaves, and comes back with
+//! 3. [`core::next_step`] says what to do with the row: send it, ask whether it took effect, cancel it by its key, or
+//!    conclude from what is known, where it must not be sent any more or a proof is already waiting.
+//! 4. A [`destination`] builds the request from the operation's templates and the contract, counts every byte that leaves, and comes back with
 //!    [`Evidence`](core::evidence::Evidence): never an error, since "no answer" is a fact too. The contract says what an
 //!    answer means.
 //! 5. [`core::decide`] turns row, evidence and terms into a [`Transition`](core::decide::Transition). Where the outcome

@@ -13,6 +13,9 @@ pub async fn run(path: &Path) -> Exit {
         Err(exit) => return exit,
     };
     println!("{}", config.describe());
+    for warning in config.warnings() {
+        println!("# ⚠ {warning}");
+    }
     let checked = async {
         let ledger = set_up::ledger(&config)?;
         tokio::time::timeout(set_up::PATIENCE, ledger.check_schema())

@@ -3,9 +3,12 @@
 mod bench;
 mod cancel;
 mod check;
+mod contracts;
 mod demo;
+mod inventory;
 mod list;
 mod migrate;
+mod operations;
 mod print;
 mod prune;
 mod resolve;
@@ -71,6 +74,10 @@ enum Command {
     Check(ConfigFile),
     /// Create the outbox schema or bring it up to date; safe to run many at once
     Migrate(ConfigFile),
+    /// List every operation: what it means, who owns it, what it may cost, what happens when its outcome is unknown
+    Operations(operations::Options),
+    /// List the contracts, built in or of a file, or print one with its sources
+    Contracts(contracts::Options),
     /// Print the schema as SQL, for a migration tool of your own
     Schema,
     /// How it stands: what is due, in flight and unknown, by operation and destination
@@ -135,6 +142,8 @@ pub fn main() -> ExitCode {
             Command::Run(file) => run::run(&file.config).await,
             Command::Check(file) => check::run(&file.config).await,
             Command::Migrate(file) => migrate::run(&file.config).await,
+            Command::Operations(options) => operations::run(&options),
+            Command::Contracts(options) => contracts::run(&options),
             Command::Schema => schema::run(),
             Command::Status(options) => status::run(options).await,
             Command::List(options) => list::run(options).await,

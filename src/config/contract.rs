@@ -50,13 +50,21 @@ pub struct Written {
 }
 
 impl Promise {
+    /// How sure it is: as sure as its surest source, unless something that decides an outcome is less so. `None` where
+    /// nothing says it.
+    pub fn trust(&self) -> Option<Trust> {
+        let surest = self.sources.iter().map(|source| source.trust).min();
+        let deciding = self.marks.iter().filter(|mark| mark.decides()).map(|mark| mark.trust);
+        deciding.chain(surest).max()
+    }
+
     /// The values that decide an outcome and that nobody has verified, as in `key.window`. Nothing may rest on them
     /// unless the operation's owner says so.
     pub fn unverified(&self) -> Vec<String> {
         if !self.sources.is_empty() && self.sources.iter().all(|source| source.trust == Trust::Memory) {
             return vec!["everything in it".to_owned()];
         }
-        self.marks.iter().filter(|mark| mark.is_unverified()).map(Mark::path).collect()
+        self.marks.iter().filter(|mark| mark.decides() && mark.trust == Trust::Memory).map(Mark::path).collect()
     }
 }
 

@@ -40,16 +40,18 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
+pub use builtin::{about, contracts};
 pub use contract::{Promise, Written};
 pub use daemon::{Dispatcher, Log, LogFormat, LogLevel};
 pub use database::{Database, Place};
 pub use duration::show;
+pub use nearest::nearest;
 pub use operation::{Keep, Limits};
 pub use problem::{Problem, Refusal};
 pub use reference::{Fallback, KeyDoc, Kind, Need, reference};
 pub use secret::Secrets;
 pub use trust::{Mark, Trust};
-pub use warnings::Warning;
+pub use warnings::{Warning, ladder};
 
 use crate::core::target::{Operation, Target};
 use operation::Known;
@@ -96,18 +98,12 @@ impl Config {
     ) -> Result<Self, Refusal> {
         let problems = Problems::default();
         let origin = Origin::new(file_name, text);
-        let built_in = builtin::FILES.map(|(name, text)| {
-            let origin = Origin::new(name, text);
-            let tree = tree(&problems, &origin, text);
-            (origin, tree)
-        });
+        let built_in = builtin::trees(&problems);
         let tree = tree(&problems, &origin, text);
         let directory = Path::new(file_name).parent().unwrap_or(Path::new("")).to_owned();
         let sources = Sources { secrets, env, directory };
         let config = tree.and_then(|tree| {
-            let built_in = built_in.iter().filter_map(|(origin, tree)| Some((origin, tree.as_ref()?)));
-            let built_in = built_in.map(|(origin, tree)| Table::top(&problems, Layer { table: tree, origin }));
-            let built_in: Vec<_> = built_in.flat_map(|table| table.named("contract")).collect();
+            let built_in = builtin::tables(&problems, &built_in);
             let top = Table::top(&problems, Layer { table: &tree, origin: &origin });
             Self::of(&top, &built_in, &sources)
         });

@@ -2,7 +2,7 @@
 
 /// The nearest of `known`, if it is near enough to be what was meant. Swapped words count as near: `max_attempts` is
 /// `attempts_max`.
-pub(super) fn nearest<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+pub fn nearest<'n>(wrong: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let limit = wrong.chars().count().div_ceil(3).min(4);
     let turned = sorted_words(wrong);
     known

@@ -20,11 +20,11 @@ pub(super) fn names(question: &Question) -> Vec<String> {
     names
 }
 
-/// Whether it carries our key or our reference where a destination looks for what is asked: not in a header.
-pub(super) fn carries_ours(question: &Question) -> bool {
+/// Whether it names the key, or our reference, where a destination looks for what is asked: not in a header.
+pub(super) fn asks_by(question: &Question) -> (bool, bool) {
     let request = RequestTemplate { headers: vec![], ..question.request.clone() };
-    let asked = Question { request, body: question.body.clone() };
-    names(&asked).iter().any(|name| name == "key" || name == "ref")
+    let asked = names(&Question { request, body: question.body.clone() });
+    (asked.iter().any(|name| name == "key"), asked.iter().any(|name| name == "ref"))
 }
 
 /// A string of a body may hold `{key}` and `{ref}` anywhere, or be one placeholder; other braces are text, as GraphQL

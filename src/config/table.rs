@@ -284,5 +284,9 @@ impl<'a> Table<'a> {
 /// A key as TOML needs it written.
 pub(super) fn quoted(key: &str) -> String {
     let bare = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte));
-    if bare { key.to_owned() } else { format!("{key:?}") }
+    if bare {
+        return key.to_owned();
+    }
+    // JSON's escapes are TOML's; only DEL has none there.
+    serde_json::Value::from(key).to_string().replace('\u{7f}', "\\u007f")
 }

@@ -64,11 +64,10 @@ impl Mark {
         if self.table.is_empty() { self.field.clone() } else { format!("{}.{}", self.table, self.field) }
     }
 
-    /// Whether an outcome could be decided by a value that nobody has verified.
-    pub(super) fn is_unverified(&self) -> bool {
+    /// Whether an outcome is decided by it.
+    pub(super) fn decides(&self) -> bool {
         let table = if self.table.starts_with("rule.") { "rule" } else { &self.table };
-        let deciding = DECIDING.iter().any(|(known, fields)| *known == table && fields.contains(&self.field.as_str()));
-        deciding && self.trust == Trust::Memory
+        DECIDING.iter().any(|(known, fields)| *known == table && fields.contains(&self.field.as_str()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::contract::Promise;
 use super::{Config, question, show};
-use crate::core::contract::{Absence, Contract, Effect, Lookup, Rung, Window};
+use crate::core::contract::{Absence, Contract, Effect, Lookup, Place, Rung, Window};
 use crate::core::target::{Auth, Operation};
 
 /// Something to know about an operation.
@@ -63,7 +63,7 @@ impl Config {
 }
 
 /// What is tried for an operation, in order. One that is unreconcilable never resends.
-pub(super) fn ladder(operation: &Operation) -> Vec<Rung> {
+pub fn ladder(operation: &Operation) -> Vec<Rung> {
     let resends = operation.terms.policy.effect != Effect::Unreconcilable;
     let rungs = operation.terms.contract.reconcile.iter().copied();
     rungs.filter(|rung| resends || *rung != Rung::Resend).collect()
@@ -99,10 +99,16 @@ fn lookup(operation: &Operation) -> Option<&Lookup> {
 fn found_is_no_proof(operation: &Operation) -> Option<String> {
     let lookup = lookup(operation)?;
     let contract: &Contract = &operation.terms.contract;
-    let ours =
-        [contract.key.as_ref().map(|key| &key.place), contract.reference.as_ref().map(|reference| &reference.place)];
-    let compares_ours = lookup.compare.iter().any(|compare| ours.contains(&Some(&compare.sent)));
-    (!question::carries_ours(&lookup.question) && !compares_ours).then(|| {
+    // A natural key without a placeholder in the path is the application's own name for the resource.
+    let carried = |place: &Place| !matches!(place, Place::Path(_)) || operation.request.path_takes(place);
+    let key = contract.key.as_ref().map(|key| &key.place).filter(|place| carried(place));
+    let reference = contract.reference.as_ref().map(|reference| &reference.place);
+    let compares =
+        |ours: Option<&Place>| ours.is_some_and(|ours| lookup.compare.iter().any(|compare| compare.sent == *ours));
+    let (by_key, by_reference) = question::asks_by(&lookup.question);
+    let is_proof =
+        (by_key && key.is_some()) || (by_reference && reference.is_some()) || compares(key) || compares(reference);
+    (!is_proof).then(|| {
         format!(
             "what its lookup finds is no proof, because it neither asks by `{{key}}` or `{{ref}}` nor compares one; all \
              that is found becomes a review for {}",

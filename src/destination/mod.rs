@@ -35,11 +35,11 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 pub use clean::one_line;
 pub use tls::TlsError;
 
-use build::{Sent, Stem, carries};
+use build::{Sent, Stem, carries, carries_key};
 use connector::Connector;
 use departure::Outgoing;
 use exchange::Heard;
-use judge::{Asked, Expected, Mark, explain, judge, reads, unsettled};
+use judge::{Against, Asked, Expected, Mark, explain, judge, reads, unsettled};
 use mask::Mask;
 
 use crate::clock::{Uptime, wall};
@@ -129,14 +129,15 @@ impl Destination {
                 return Finding::because(Evidence::Unsendable, Reason::Unsendable).with_detail(why.to_string());
             }
         };
-        let expected = Expected::all(&contract.compare, contract, Some(&Sent::new(contract, intent, &built)));
+        let expected = Expected::all(&contract.compare, operation, Some(&Sent::new(operation, intent, &built)));
+        let against = Against { contract, keyed: carries_key(operation), expected };
         let body = built.body.clone();
         let reads = |status, headers: &HeaderMap| reads(contract, status, headers);
         let (answer, ticket) = match self.exchange(built, &limits, operation.response_max_bytes, reads).await {
             Heard::Answer(answer, ticket) => (answer, ticket),
             Heard::Nothing(finding) => return finding,
         };
-        let finding = judge(contract, &expected, &answer, wall());
+        let finding = judge(&against, &answer, wall());
         if finding.evidence == Evidence::Accepted {
             // Confirmed before all of it was read: cutting it short now could make the confirmation untrue.
             while ticket.is_behind() && !limits.deadline.is_over() {
@@ -152,7 +153,7 @@ impl Destination {
         let contract = &operation.terms.contract;
         let Some(lookup) = &contract.lookup else { return unsettled("the contract knows no lookup") };
         let expected = self.expected(&lookup.compare, operation, intent, claim);
-        let carries = carries(&lookup.question, contract);
+        let carries = carries(&lookup.question, operation);
         let mark = Mark { asked: Asked::Lookup(lookup), contract, carries, expected };
         self.ask(&lookup.question, &mark, operation, intent, claim, &limits).await
     }
@@ -161,7 +162,7 @@ impl Destination {
     pub async fn cancel(&self, operation: &Operation, intent: &Intent, claim: &Claim, limits: Limits) -> Finding {
         let contract = &operation.terms.contract;
         let Some(cancel) = &contract.cancel else { return unsettled("the contract knows no cancel") };
-        let carries = carries(&cancel.question, contract);
+        let carries = carries(&cancel.question, operation);
         let mark = Mark { asked: Asked::Cancel(cancel), contract, carries, expected: vec![] };
         self.ask(&cancel.question, &mark, operation, intent, claim, &limits).await
     }
@@ -174,10 +175,9 @@ impl Destination {
         intent: &Intent,
         claim: &Claim,
     ) -> Vec<Expected<'c>> {
-        let contract = &operation.terms.contract;
         let built = self.stem.send(operation, intent, claim).ok();
-        let sent = built.as_ref().map(|built| Sent::new(contract, intent, built));
-        Expected::all(list, contract, sent.as_ref())
+        let sent = built.as_ref().map(|built| Sent::new(operation, intent, built));
+        Expected::all(list, operation, sent.as_ref())
     }
 
     async fn ask(

@@ -15,6 +15,7 @@ mod cli_prune;
 mod cli_rule;
 mod cli_show;
 mod compensation;
+mod contracts_cli;
 mod control;
 mod daemon_answers;
 mod daemon_cancel;
@@ -40,7 +41,11 @@ mod late;
 mod mark_cancel;
 mod migrate;
 mod plans;
+<<<<<<< HEAD
 mod prune;
+=======
+mod presets;
+>>>>>>> main
 mod resolve;
 mod retry;
 mod roles;

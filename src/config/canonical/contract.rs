@@ -59,12 +59,12 @@ impl Promise {
 
     /// How sure single values of a table are.
     fn write_marks(&self, out: &mut String, table: &str) -> fmt::Result {
-        let marks = self.marks.iter().filter(|mark| mark.table == table);
-        marks.map(|mark| writeln!(out, "{}_trust = {}", mark.field, text(mark.trust.as_str()))).collect()
+        let mut marks = self.marks.iter().filter(|mark| mark.table == table);
+        marks.try_for_each(|mark| writeln!(out, "{}_trust = {}", mark.field, text(mark.trust.as_str())))
     }
 
     fn write_key(&self, out: &mut String, title: &str, key: &Key) -> fmt::Result {
-        writeln!(out, "[{title}.key]\nmode = {}", text(name_of(&MODES, &Some(key.mode))))?;
+        writeln!(out, "\n[{title}.key]\nmode = {}", text(name_of(&MODES, &Some(key.mode))))?;
         if self.needs_place {
             writeln!(out, "place = {}", text(&show_place(&key.place)))?;
         }
@@ -113,7 +113,7 @@ impl Promise {
 
     fn write_places(&self, out: &mut String, title: &str, contract: &Contract) -> fmt::Result {
         if let Some(reference) = &contract.reference {
-            writeln!(out, "[{title}.ref]\nplace = {}", text(&show_place(&reference.place)))?;
+            writeln!(out, "\n[{title}.ref]\nplace = {}", text(&show_place(&reference.place)))?;
             if let Some(max) = self.ref_max_bytes {
                 writeln!(out, "max_bytes = {max}")?;
             }
@@ -121,7 +121,7 @@ impl Promise {
         }
         let receipt = &contract.receipt;
         if !receipt.id.is_empty() || receipt.request_id.is_some() {
-            writeln!(out, "[{title}.receipt]")?;
+            writeln!(out, "\n[{title}.receipt]")?;
         }
         match receipt.id.as_slice() {
             [] => {}
@@ -137,7 +137,7 @@ impl Promise {
                 format!("{};{}", show_source(&wait.at), name_of(&WaitFormat::ALL, &wait.format))
             };
             let waits = texts(contract.retry_after.iter().map(wait));
-            writeln!(out, "[{title}.pace]\nretry_after = {waits}")?;
+            writeln!(out, "\n[{title}.pace]\nretry_after = {waits}")?;
             self.write_marks(out, "pace")?;
         }
         Ok(())
@@ -145,7 +145,7 @@ impl Promise {
 
     fn write_questions(&self, out: &mut String, title: &str, contract: &Contract) -> fmt::Result {
         if let Some(lookup) = &contract.lookup {
-            writeln!(out, "[{title}.lookup]\nby = {}", text(name_of(&By::ALL, &lookup.by)))?;
+            writeln!(out, "\n[{title}.lookup]\nby = {}", text(name_of(&By::ALL, &lookup.by)))?;
             write_question(out, &lookup.question)?;
             writeln!(out, "found = {}", matcher(&lookup.found))?;
             if let Some(absent) = &lookup.absent {
@@ -161,14 +161,14 @@ impl Promise {
             self.write_marks(out, "lookup")?;
         }
         if let Some(cancel) = &contract.cancel {
-            writeln!(out, "[{title}.cancel]")?;
+            writeln!(out, "\n[{title}.cancel]")?;
             write_question(out, &cancel.question)?;
             writeln!(out, "done = {}", matcher(&cancel.done))?;
             write_asking(out, &cancel.asking)?;
             self.write_marks(out, "cancel")?;
         }
         if let Some(hint) = &contract.hint {
-            writeln!(out, "[{title}.hint]")?;
+            writeln!(out, "\n[{title}.hint]")?;
             write_question(out, hint)?;
             self.write_marks(out, "hint")?;
         }
@@ -194,7 +194,7 @@ fn write_asking(out: &mut String, asking: &Asking) -> fmt::Result {
 }
 
 fn write_rule(out: &mut String, title: &str, rule: &Rule) -> fmt::Result {
-    writeln!(out, "[[{title}.rule]]\nwhen = {}", matcher(&rule.when))?;
+    writeln!(out, "\n[[{title}.rule]]\nwhen = {}", matcher(&rule.when))?;
     writeln!(out, "class = {}", text(name_of(&Class::ALL, &rule.class)))?;
     if let Some(then) = &rule.then {
         writeln!(out, "then = {}", ladder(then))?;
@@ -207,9 +207,13 @@ fn matcher(when: &When) -> String {
     if let Some(sets) = &when.status {
         let set = |set: &StatusSet| match set {
             StatusSet::Exact(status) => status.to_string(),
-            StatusSet::Class(class) => format!("{class}xx"),
+            StatusSet::Class(class) => text(&format!("{class}xx")),
         };
-        parts.push(("status", texts(sets.iter().map(set))));
+        let status = match sets.as_slice() {
+            [one] => set(one),
+            several => format!("[{}]", several.iter().map(set).collect::<Vec<_>>().join(", ")),
+        };
+        parts.push(("status", status));
     }
     if !when.headers.is_empty() {
         let header = |(name, is): &(String, TextIs)| (quoted(name), text(is.pattern()));

@@ -125,6 +125,15 @@ fn the_whole_vocabulary_reads_back_from_its_canonical_form() {
 }
 
 #[test]
+fn names_of_any_characters_read_back_from_the_canonical_form() {
+    let odd = r#"{ "/e\u0301\u007f \"\\\n" = "json:/a" }"#;
+    let promise = |text: &str| accepted(&file("", "", text)).contracts["c"].clone();
+    let written = promise(&format!("[contract.c]\nreconcile = []\ncompare = {odd}"));
+    assert_eq!(written.contract.compare[0].answer, "/e\u{301}\u{7f} \"\\\n");
+    assert_eq!(promise(&written.describe()), written, "{}", written.describe());
+}
+
+#[test]
 fn r18_pins_know_the_reference_and_what_switches_the_key_on() {
     let all = accepted(&file("", "", EVERYTHING));
     let (target, operation) = (&all.targets["d"], &all.operations["o"]);

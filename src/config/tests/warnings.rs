@@ -50,6 +50,9 @@ fn r20_a_lookup_that_proves_nothing_is_warned_of() {
     assert_eq!(warnings("", "", &contract(&header)).len(), 1, "a header is not what is asked for");
     assert_eq!(warnings("", "", &contract(&format!("{blind}compare = {{ \"/k\" = \"json:/k\" }}\n"))), [""; 0]);
     assert_eq!(warnings("", "", &contract(&format!("{blind}compare = {{ \"/a\" = \"json:/a\" }}\n"))).len(), 1);
+    let natural =
+        contract(LOOKUP).replace("mode = \"dedupe\", place = \"json:/k\", window = \"2h\"", "mode = \"natural\"");
+    assert_eq!(warnings("", "", &natural).len(), 1, "the path is the application's own name, not the key");
     assert_eq!(
         warnings("", "", &contract(LOOKUP).replace("after:1m", "never")),
         [

@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use super::fill::Values;
 use super::stem::Draft;
-use super::{Built, Stem, Unbuildable};
+use super::{Built, Stem, Unbuildable, carries_key};
 use crate::core::action::{ActionId, Intent};
 use crate::core::contract::{Contract, Question, Reference};
 use crate::core::request::{Part, Template};
+use crate::core::target::Operation;
 use crate::destination::Claim;
 
 /// The placeholder of the idempotency key.
@@ -56,15 +57,15 @@ pub(super) fn ours<'a>(contract: &Contract, id: ActionId) -> Own<'a> {
 }
 
 /// Whether the question names the action by the key or the reference that its sends are planted with, so that an
-/// answer to it speaks of that action and of no other.
-pub(in crate::destination) fn carries(question: &Question, contract: &Contract) -> bool {
+/// answer to it speaks of that action and of no other. In its path, query or body: a header may go unread.
+pub(in crate::destination) fn carries(question: &Question, operation: &Operation) -> bool {
     let is_ours = |name: &str| match name {
-        KEY => contract.key.is_some(),
-        REFERENCE => contract.reference.is_some(),
+        KEY => carries_key(operation),
+        REFERENCE => operation.terms.contract.reference.is_some(),
         _ => false,
     };
     let request = &question.request;
-    let values = request.query.iter().chain(&request.headers).map(|(_, value)| value);
+    let values = request.query.iter().map(|(_, value)| value);
     std::iter::once(&request.path).chain(values).any(|template| template.params().any(is_ours))
         || question
             .body

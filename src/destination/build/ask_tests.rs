@@ -29,10 +29,14 @@ fn contract() -> Contract {
     Contract { reference, key, ..operation().terms.contract }
 }
 
-fn planted(contract: Contract, body: &str) -> Result<Built, Unbuildable> {
+fn under(contract: Contract) -> Operation {
     let mut operation = operation();
     operation.terms.contract = contract;
-    stem().send(&operation, &intent(body.as_bytes()), &CLAIM)
+    operation
+}
+
+fn planted(contract: Contract, body: &str) -> Result<Built, Unbuildable> {
+    stem().send(&under(contract), &intent(body.as_bytes()), &CLAIM)
 }
 
 #[test]
@@ -50,6 +54,23 @@ fn b24_reference_and_fixed_fields_are_planted_and_every_other_byte_stays() {
     assert_eq!(built.request.headers()["x-dedupe"], "true");
     assert_eq!(built.request.headers()["idempotency-key"], "\"00000000000000000000000000000001\"");
     assert_eq!(built.request.uri().query(), Some("strict=y%2Fn"));
+}
+
+#[test]
+fn a_natural_key_may_be_the_path_that_the_application_chose() {
+    let natural = Key::new(KeyMode::Natural, Place::Path("key".into()));
+    let mut operation = under(Contract { key: Some(natural), ..Contract::silent("c") });
+    let path = |operation: &Operation| {
+        stem().send(operation, &intent(b""), &CLAIM).map(|built| built.request.uri().path().to_owned())
+    };
+    assert_eq!(path(&operation).as_deref(), Ok("/api/x"));
+    operation.request.path = Template::parse("/x/{key}").expect("a template");
+    assert_eq!(path(&operation), Ok(format!("/api/x/{ID}")));
+    let sent = stem().send(&operation, &intent(b""), &CLAIM).expect("buildable");
+    assert_eq!(
+        Sent::new(&operation, &intent(b""), &sent).value(&Place::Path("key".into())),
+        Some(Value::String(ID.into()))
+    );
 }
 
 #[test]
@@ -75,8 +96,7 @@ fn what_has_no_place_is_named() {
         error(with(Place::Path("id".into())), "{}").as_deref(),
         Some("the path has no placeholder `id` for the reference")
     );
-    let mut operation = operation();
-    operation.terms.contract = with(Place::Header("x-ref".into()));
+    let operation = under(with(Place::Header("x-ref".into())));
     let mut given = intent(b"");
     given.headers = Some("{\"X-Ref\":\"mine\"}".into());
     let error = stem().send(&operation, &given, &CLAIM).err().map(|error| error.to_string());
@@ -141,8 +161,14 @@ fn a_question_in_json_fills_what_is_a_placeholder_and_leaves_every_other_brace()
 #[test]
 fn a_question_carries_only_what_its_sends_were_planted_with() {
     let body = |text: &str| Question { body: Some(json!({ "a": [{ "b": text }] })), ..question("POST", "/q", &[]) };
-    let silent = Contract::silent("c");
-    let only_key = Contract { reference: None, ..contract() };
+    let silent = under(Contract::silent("c"));
+    let only_key = under(Contract { reference: None, ..contract() });
+    let both = under(contract());
+    let mut by_path = only_key.clone();
+    by_path.terms.contract.key = Some(Key::new(KeyMode::Natural, Place::Path("key".into())));
+    assert!(!carries(&question("GET", "/{key}", &[]), &by_path), "its own name, not ours");
+    by_path.request.path = Template::parse("/{key}").expect("a template");
+    assert!(carries(&question("GET", "/{key}", &[]), &by_path));
     for (question, by_both, by_key) in [
         (question("GET", "/{key}", &[]), true, true),
         (question("GET", "/", &[("q", "x{ref}")]), true, false),
@@ -151,7 +177,7 @@ fn a_question_carries_only_what_its_sends_were_planted_with() {
         (body("{ref}"), true, false),
         (body("{ key }"), false, false),
     ] {
-        assert_eq!(carries(&question, &contract()), by_both, "{question:?}");
+        assert_eq!(carries(&question, &both), by_both, "{question:?}");
         assert_eq!(carries(&question, &only_key), by_key, "{question:?}");
         assert!(!carries(&question, &silent), "{question:?}");
     }
@@ -159,17 +185,14 @@ fn a_question_carries_only_what_its_sends_were_planted_with() {
 
 #[test]
 fn r17_what_was_sent_is_read_from_the_request_itself() {
-    let mut contract = contract();
-    contract.key.as_mut().expect("a key").encode = Encode::SfString;
-    let mut operation = operation();
-    operation.terms.contract = contract.clone();
+    let mut operation = under(contract());
     operation.request.path = Template::parse("/{shop}").expect("a template");
     operation.request.query = vec![("q".into(), Template::parse("a {shop}").expect("a template"))];
     let mut intent = intent(br#"{"amount":1.10,"list":[{"x":null}]}"#);
     intent.params = Some(r#"{"shop":"s/1"}"#.into());
     intent.headers = Some(r#"{"X-Note":"hi"}"#.into());
     let built = stem().send(&operation, &intent, &CLAIM).expect("buildable");
-    let sent = Sent::new(&contract, &intent, &built);
+    let sent = Sent::new(&operation, &intent, &built);
     let text = |text: &str| Some(Value::String(text.into()));
     for (place, value) in [
         (Place::Header("idempotency-key".into()), text("00000000000000000000000000000001")),
@@ -186,7 +209,7 @@ fn r17_what_was_sent_is_read_from_the_request_itself() {
     }
     let built =
         planted(Contract::silent("c"), "amount=20+00&amount%5Bx%5D=%C3%A9&twice=1&twice=1&flag").expect("built");
-    let sent = Sent::new(&contract, &intent, &built);
+    let sent = Sent::new(&operation, &intent, &built);
     let form = |field: &str| sent.value(&Place::Form(field.into()));
     assert_eq!((form("amount"), form("amount[x]"), form("flag")), (text("20 00"), text("é"), text("")));
     assert_eq!((form("twice"), form("gone")), (None, None));

@@ -45,6 +45,10 @@ impl<'a> Values<'a> {
         if let Some((_, text)) = self.own.iter().find(|(placeholder, _)| placeholder == name) {
             return Ok(Cow::Borrowed(text));
         }
+        self.param_text(name)
+    }
+
+    fn param_text(&self, name: &str) -> Result<Cow<'_, str>, Unbuildable> {
         let raw = self.param(name)?;
         let not_scalar = || Unbuildable::ParamNotScalar(name.to_owned());
         match raw.bytes().next() {
@@ -84,29 +88,8 @@ impl<'a> Values<'a> {
         for part in template.parts() {
             match part {
                 Part::Text(text) => out.push_str(text),
-                Part::Param(name) => self.append(out, name, place)?,
+                Part::Param(name) => append(out, name, &self.get(name)?, place)?,
             }
-        }
-        Ok(())
-    }
-
-    fn append(&self, out: &mut String, name: &str, place: Within) -> Result<(), Unbuildable> {
-        let value = self.get(name)?;
-        if value.is_empty() && matches!(place, Within::Label | Within::Authority | Within::Segment) {
-            return Err(Unbuildable::ParamEmpty(name.to_owned()));
-        }
-        let in_label = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
-        let is_host = match place {
-            Within::Label => value.bytes().all(in_label),
-            Within::Authority => value.bytes().all(|b| in_label(b) || b":[]".contains(&b)),
-            Within::Segment | Within::Whole => true,
-        };
-        if !is_host {
-            return Err(Unbuildable::ParamNotHost(name.to_owned()));
-        }
-        match place {
-            Within::Label | Within::Authority | Within::Whole => out.push_str(&value),
-            Within::Segment => push_encoded(out, &value),
         }
         Ok(())
     }
@@ -122,7 +105,8 @@ impl<'a> Values<'a> {
         Ok(())
     }
 
-    /// The filled base URL: values of its authority are held to host names, those of its path as in any path.
+    /// The filled base URL, from params only, so that a question goes where its sends went. Values of its authority are
+    /// held to host names, those of its path as in any path.
     pub(super) fn fill_base(&self, template: &Template) -> Result<String, Unbuildable> {
         let mut out = String::new();
         let mut parts = template.parts().iter().peekable();
@@ -143,7 +127,7 @@ impl<'a> Values<'a> {
                     } else {
                         Within::Label
                     };
-                    self.append(&mut out, name, place)?;
+                    append(&mut out, name, &self.param_text(name)?, place)?;
                 }
             }
         }
@@ -152,6 +136,27 @@ impl<'a> Values<'a> {
         }
         Ok(out)
     }
+}
+
+/// Appends a value, as far as it may reach.
+fn append(out: &mut String, name: &str, value: &str, place: Within) -> Result<(), Unbuildable> {
+    if value.is_empty() && matches!(place, Within::Label | Within::Authority | Within::Segment) {
+        return Err(Unbuildable::ParamEmpty(name.to_owned()));
+    }
+    let in_label = |b: u8| b.is_ascii_alphanumeric() || b"-._".contains(&b);
+    let is_host = match place {
+        Within::Label => value.bytes().all(in_label),
+        Within::Authority => value.bytes().all(|b| in_label(b) || b":[]".contains(&b)),
+        Within::Segment | Within::Whole => true,
+    };
+    if !is_host {
+        return Err(Unbuildable::ParamNotHost(name.to_owned()));
+    }
+    match place {
+        Within::Label | Within::Authority | Within::Whole => out.push_str(value),
+        Within::Segment => push_encoded(out, value),
+    }
+    Ok(())
 }
 
 /// Appends `text` with everything escaped that could mean something in a URL or a form.
@@ -217,6 +222,15 @@ mod tests {
             assert_eq!(base("http://{t}.example.com", &params), Err(Unbuildable::ParamNotHost("t".into())), "{evil}");
         }
         assert_eq!(base("http://h/{p}", r#"{"p":".."}"#), Err(Unbuildable::DotSegment));
+    }
+
+    #[test]
+    fn what_is_ours_never_says_where_to_go() {
+        let own = vec![(Cow::Borrowed("key"), Cow::Borrowed("k1"))];
+        let values = Values::new(Some(r#"{"key":"shop"}"#), own);
+        let template = Template::parse("http://{key}.example.com").expect("valid");
+        assert_eq!(values.fill_base(&template).as_deref(), Ok("http://shop.example.com"));
+        assert_eq!(values.get("key").as_deref(), Ok("k1"));
     }
 
     proptest! {

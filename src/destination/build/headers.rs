@@ -142,8 +142,8 @@ mod tests {
 
     fn add(text: &str) -> Result<HeaderMap, Unbuildable> {
         let mut out = HeaderMap::new();
-        let contract = operation().terms.contract;
-        let plantings = plantings(&contract, ActionId(Uuid::nil()));
+        let operation = operation();
+        let plantings = plantings(&operation, ActionId(Uuid::nil()));
         let reserved = Reserved { auth: Some("x-api-key"), plantings: &plantings };
         add_from_data(&mut out, text, &reserved).map(|()| out)
     }

@@ -37,7 +37,7 @@ impl Stem {
         let mut own = ours(contract, intent.id);
         own.extend(sent_on.map(|day| (Cow::Borrowed(SENT_DATE), Cow::Borrowed(day))));
         own.extend(self.account.as_deref().map(|account| (Cow::Borrowed(ACCOUNT), Cow::Borrowed(account))));
-        let sent = body(intent, &plantings(contract, intent.id)).unwrap_or_else(|_| intent.body.clone());
+        let sent = body(intent, &plantings(operation, intent.id)).unwrap_or_else(|_| intent.body.clone());
         for name in placeholders(hint) {
             if let Some(value) = name.strip_prefix(BODY).and_then(|field| body_field(&sent, field)) {
                 own.push((Cow::Borrowed(name), Cow::Owned(value)));

@@ -20,6 +20,7 @@ use hyper::{Method, Request};
 
 pub(super) use ask::carries;
 use fill::Values;
+pub(super) use planting::carries_key;
 use planting::{What, body, plantings};
 pub(super) use sent::Sent;
 use stem::Draft;
@@ -50,7 +51,7 @@ impl Stem {
     /// The send of one attempt, from the operation's templates and the action's intent.
     pub(super) fn send(&self, operation: &Operation, intent: &Intent, claim: &Claim) -> Result<Built, Unbuildable> {
         let template = &operation.request;
-        let plantings = plantings(&operation.terms.contract, intent.id);
+        let plantings = plantings(operation, intent.id);
         let mut own = Vec::new();
         for planting in &plantings {
             match planting.path() {

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::in_body::{into_form, into_json};
 use super::unbuildable::Unbuildable;
 use crate::core::action::{ActionId, Intent};
-use crate::core::contract::{Contract, Place, Reference};
+use crate::core::contract::{KeyMode, Place, Reference};
+use crate::core::target::Operation;
 
 /// What is planted, for messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,8 +77,19 @@ impl Planting<'_> {
     }
 }
 
+/// Whether the operation's sends carry the key. A `natural` one may stand for a path that the application made up
+/// itself; then it is nowhere.
+pub(in crate::destination) fn carries_key(operation: &Operation) -> bool {
+    operation.terms.contract.key.as_ref().is_some_and(|key| match (&key.place, key.mode) {
+        (Place::Path(_), KeyMode::Natural) => operation.request.path_takes(&key.place),
+        (Place::Path(_), KeyMode::Dedupe | KeyMode::Conflict | KeyMode::Receiver) => true,
+        (Place::Header(_) | Place::Json(_) | Place::Form(_) | Place::Query(_), _) => true,
+    })
+}
+
 /// Everything that a send of that action is planted with. The key comes last, so that it has the last word.
-pub(super) fn plantings(contract: &Contract, id: ActionId) -> Vec<Planting<'_>> {
+pub(super) fn plantings(operation: &Operation, id: ActionId) -> Vec<Planting<'_>> {
+    let contract = &operation.terms.contract;
     let own = |place, what, text: String| Planting { place, what, value: Cow::Owned(Value::String(text)) };
     let mut all = Vec::new();
     if let Some(reference) = &contract.reference {
@@ -86,7 +98,9 @@ pub(super) fn plantings(contract: &Contract, id: ActionId) -> Vec<Planting<'_>> 
     if let Some(key) = &contract.key {
         let fields = key.also.iter();
         all.extend(fields.map(|(place, value)| Planting { place, what: What::Field, value: Cow::Borrowed(value) }));
-        all.push(own(&key.place, What::Key, key.render(id)));
+        if carries_key(operation) {
+            all.push(own(&key.place, What::Key, key.render(id)));
+        }
     }
     all
 }

@@ -6,27 +6,29 @@ use std::cell::OnceCell;
 use percent_encoding::percent_decode_str;
 use serde_json::Value;
 
-use super::Built;
 use super::fill::Values;
+use super::{Built, carries_key};
 use crate::core::action::Intent;
-use crate::core::contract::{Contract, Place, Reference};
+use crate::core::contract::{Place, Reference};
+use crate::core::target::Operation;
 
 /// A send, as it was built.
 pub(in crate::destination) struct Sent<'a> {
-    contract: &'a Contract,
+    operation: &'a Operation,
     intent: &'a Intent,
     built: &'a Built,
     json: OnceCell<Option<Value>>,
 }
 
 impl<'a> Sent<'a> {
-    pub(in crate::destination) fn new(contract: &'a Contract, intent: &'a Intent, built: &'a Built) -> Self {
-        Self { contract, intent, built, json: OnceCell::new() }
+    pub(in crate::destination) fn new(operation: &'a Operation, intent: &'a Intent, built: &'a Built) -> Self {
+        Self { operation, intent, built, json: OnceCell::new() }
     }
 
     /// Whether the place is that of the key or of our reference.
-    pub(in crate::destination) fn is_ours(contract: &Contract, place: &Place) -> bool {
-        contract.key.as_ref().is_some_and(|key| key.place == *place)
+    pub(in crate::destination) fn is_ours(operation: &Operation, place: &Place) -> bool {
+        let contract = &operation.terms.contract;
+        (carries_key(operation) && contract.key.as_ref().is_some_and(|key| key.place == *place))
             || contract.reference.as_ref().is_some_and(|reference| reference.place == *place)
     }
 
@@ -34,10 +36,12 @@ impl<'a> Sent<'a> {
     /// it is that, without what its place adds to it.
     pub(in crate::destination) fn value(&self, place: &Place) -> Option<Value> {
         let id = self.intent.id;
-        if let Some(key) = self.contract.key.as_ref().filter(|key| key.place == *place) {
+        let contract = &self.operation.terms.contract;
+        let key = contract.key.as_ref().filter(|_| carries_key(self.operation));
+        if let Some(key) = key.filter(|key| key.place == *place) {
             return Some(Value::String(key.form.render(id)));
         }
-        if self.contract.reference.as_ref().is_some_and(|reference| reference.place == *place) {
+        if contract.reference.as_ref().is_some_and(|reference| reference.place == *place) {
             return Some(Value::String(Reference::render(id)));
         }
         match place {

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::super::build::Sent;
 use super::decimal::Decimal;
-use crate::core::contract::{Compare, Contract};
+use crate::core::contract::Compare;
+use crate::core::target::Operation;
 
 /// A value of an answer, and what it must be.
 pub(in crate::destination) struct Expected<'c> {
@@ -18,11 +19,15 @@ pub(in crate::destination) struct Expected<'c> {
 
 impl<'c> Expected<'c> {
     /// Everything that an answer is held against. Where nothing is known of what was `sent`, all of it is missing.
-    pub(in crate::destination) fn all(list: &'c [Compare], contract: &Contract, sent: Option<&Sent<'_>>) -> Vec<Self> {
+    pub(in crate::destination) fn all(
+        list: &'c [Compare],
+        operation: &Operation,
+        sent: Option<&Sent<'_>>,
+    ) -> Vec<Self> {
         let expected = |compare: &'c Compare| Self {
             answer: &compare.answer,
             sent: sent.and_then(|sent| sent.value(&compare.sent)).filter(is_scalar),
-            ours: Sent::is_ours(contract, &compare.sent),
+            ours: Sent::is_ours(operation, &compare.sent),
         };
         list.iter().map(expected).collect()
     }

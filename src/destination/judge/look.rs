@@ -12,7 +12,7 @@ use super::places::{
     any_in_body, head_matches, is_one_of_several, matches, picks_first, pointer_of, receipt, receipt_cut_off,
 };
 use super::retry_after::retry_after;
-use super::{Expected, Reads, mismatch};
+use super::{Expected, Reads, differs, is_several, mismatch, nothing_to_compare};
 use crate::core::contract::{Cancel, Contract, Lookup, When};
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::reason::Reason;
@@ -86,38 +86,31 @@ impl Mark<'_> {
         }
     }
 
+    /// What was found, if it is what was sent.
     fn found(&self, lookup: &Lookup, answer: &Answer) -> Finding {
-        let receipt = receipt(&lookup.receipt, answer);
-        let finding = self.is_it(lookup, answer).unwrap_or_else(|| Finding {
-            detail: receipt_cut_off(&lookup.receipt, answer),
-            ..Finding::new(Evidence::Found, None)
-        });
-        Finding { receipt, ..finding }
-    }
-
-    /// What stands against taking what was found for what was sent; `None` = nothing.
-    fn is_it(&self, lookup: &Lookup, answer: &Answer) -> Option<Finding> {
         if !self.carries && !any_is_ours(&self.expected) {
-            return Some(mismatch("neither key nor reference says that what was found is ours"));
+            return mismatch("neither key nor reference says that what was found is ours");
         }
         let json = answer.body.json.as_ref();
         let pointers = lookup.found.json.iter().map(|(pointer, _)| pointer.as_str());
         for pointer in pointers.chain(lookup.receipt.as_ref().and_then(pointer_of)).filter(|at| picks_first(at)) {
             match json {
-                None => return Some(unsettled("its body, which may name several, cannot be read")),
-                Some(json) if is_one_of_several(json, pointer) => {
-                    return Some(mismatch(format!("`{pointer}` is one of several")));
-                }
+                None => return unsettled("its body, which may name several, cannot be read"),
+                Some(json) if is_one_of_several(json, pointer) => return is_several(pointer),
                 Some(_) => {}
             }
         }
+        let receipt = receipt(&lookup.receipt, answer);
         match compare(&self.expected, json) {
-            Compared::Same => None,
-            Compared::Differs(at) => Some(mismatch(format!("`{at}` is not what was sent"))),
-            Compared::Missing(at) => Some(
-                Finding::because(Evidence::Inconclusive, Reason::UnmatchedAnswer)
-                    .with_detail(format!("nothing to compare at `{at}`")),
-            ),
+            Compared::Same => Finding {
+                receipt,
+                detail: receipt_cut_off(&lookup.receipt, answer),
+                ..Finding::new(Evidence::Found, None)
+            },
+            Compared::Differs(at) => Finding { receipt, ..differs(at) },
+            Compared::Missing(at) => {
+                Finding::because(Evidence::Inconclusive, Reason::UnmatchedAnswer).with_detail(nothing_to_compare(at))
+            }
         }
     }
 

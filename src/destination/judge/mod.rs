@@ -58,8 +58,18 @@ pub(super) fn reads(contract: &Contract, status: StatusCode, headers: &HeaderMap
     if in_body || (otherwise == Reads::Excerpt && any_in_body(asides)) { Reads::Whole } else { otherwise }
 }
 
-/// What the answer means. `expected` is what the contract compares; `wall` is now, for an answer without a date.
-pub(super) fn judge(contract: &Contract, expected: &[Expected<'_>], answer: &Answer, wall: SystemTime) -> Finding {
+/// What an answer to a send is held against.
+pub(super) struct Against<'c> {
+    pub(super) contract: &'c Contract,
+    /// The request carried the key.
+    pub(super) keyed: bool,
+    /// What the contract compares.
+    pub(super) expected: Vec<Expected<'c>>,
+}
+
+/// What the answer means. `wall` is now, for an answer without a date.
+pub(super) fn judge(against: &Against<'_>, answer: &Answer, wall: SystemTime) -> Finding {
+    let Against { contract, expected, .. } = against;
     let rule = match rule_for(contract, answer) {
         Ruled::By(rule) => Some(rule),
         Ruled::ByNone => None,
@@ -71,7 +81,7 @@ pub(super) fn judge(contract: &Contract, expected: &[Expected<'_>], answer: &Ans
     let class = rule.map_or_else(|| default_of(answer.status), |rule| rule.class);
     let mut finding = match class {
         Class::Applied => confirmed(contract, expected, answer),
-        Class::Duplicate => duplicate(contract, rule, expected, answer),
+        Class::Duplicate => duplicate(against, rule, answer),
         Class::Rejected => {
             Finding::because(Evidence::Rejected { replayed: is_replayed(contract, answer) }, Reason::Rejected)
         }
@@ -139,27 +149,30 @@ fn default_of(status: StatusCode) -> Class {
     }
 }
 
-/// A confirmation, if it is one of what was sent. The receipt stays in any case: a person finds the effect by it.
+/// A confirmation, if it is one of what was sent.
 fn confirmed(contract: &Contract, expected: &[Expected<'_>], answer: &Answer) -> Finding {
-    let finding = match compare(expected, answer.body.json.as_ref()) {
-        Compared::Same => {
-            let finding = Finding::new(Evidence::Accepted, None);
-            Finding { detail: receipt_cut_off(&contract.receipt.id, answer), ..finding }
+    let receipt = receipt(&contract.receipt.id, answer);
+    match compare(expected, answer.body.json.as_ref()) {
+        Compared::Same => Finding {
+            receipt,
+            detail: receipt_cut_off(&contract.receipt.id, answer),
+            ..Finding::new(Evidence::Accepted, None)
+        },
+        Compared::Differs(at) => Finding { receipt, ..differs(at) },
+        Compared::Missing(at) => {
+            Finding::because(Evidence::UnknownAnswer, Reason::UnmatchedAnswer).with_detail(nothing_to_compare(at))
         }
-        Compared::Differs(at) => mismatch(format!("`{at}` is not what was sent")),
-        Compared::Missing(at) => Finding::because(Evidence::UnknownAnswer, Reason::UnmatchedAnswer)
-            .with_detail(format!("nothing to compare at `{at}`")),
-    };
-    Finding { receipt: receipt(&contract.receipt.id, answer), ..finding }
+    }
 }
 
 /// A repeat that the destination recognised: a confirmation, if it is our key that it recognised.
-fn duplicate(contract: &Contract, rule: Option<&Rule>, expected: &[Expected<'_>], answer: &Answer) -> Finding {
+fn duplicate(against: &Against<'_>, rule: Option<&Rule>, answer: &Answer) -> Finding {
+    let Against { contract, keyed, expected } = against;
     if rule.is_some_and(|rule| rule.then.is_some()) {
         return Finding::because(Evidence::UnknownAnswer, Reason::UnknownAnswer)
             .with_detail("it exists already; to be compared with what was sent");
     }
-    if contract.key.is_none() && !any_is_ours(expected) {
+    if !keyed && !any_is_ours(expected) {
         return mismatch("neither key nor reference says that it is ours");
     }
     let pointers = rule.iter().flat_map(|rule| rule.when.json.iter().map(|(pointer, _)| pointer.as_str()));
@@ -167,13 +180,27 @@ fn duplicate(contract: &Contract, rule: Option<&Rule>, expected: &[Expected<'_>]
     let mut pointers = pointers.chain(receipt.and_then(pointer_of));
     let json = answer.body.json.as_ref();
     match json.and_then(|json| pointers.find(|pointer| is_one_of_several(json, pointer))) {
-        Some(pointer) => mismatch(format!("`{pointer}` is one of several")),
+        Some(pointer) => is_several(pointer),
         None => confirmed(contract, expected, answer),
     }
 }
 
 fn mismatch(note: impl Into<String>) -> Finding {
     Finding::because(Evidence::Mismatch, Reason::Mismatch).with_detail(note)
+}
+
+/// Something else; its receipt is for the person who must decide.
+fn differs(at: &str) -> Finding {
+    mismatch(format!("`{at}` is not what was sent"))
+}
+
+/// Perhaps somebody else's.
+fn is_several(pointer: &str) -> Finding {
+    mismatch(format!("`{pointer}` is one of several"))
+}
+
+fn nothing_to_compare(at: &str) -> String {
+    format!("nothing to compare at `{at}`")
 }
 
 /// Whether the refusal is the replay of the first answer.

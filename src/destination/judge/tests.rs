@@ -16,8 +16,13 @@ fn rule(status: u16, json: Option<(&str, &str)>, class: Class) -> Rule {
     Rule { when: when(status, json), class, then: None, wait: None }
 }
 
+fn held(contract: &Contract, expected: Vec<Expected<'_>>, answer: &Answer) -> Finding {
+    let against = Against { contract, keyed: contract.key.is_some(), expected };
+    judge(&against, answer, SystemTime::UNIX_EPOCH)
+}
+
 fn judged(contract: &Contract, answer: &Answer) -> Finding {
-    judge(contract, &[], answer, SystemTime::UNIX_EPOCH)
+    held(contract, vec![], answer)
 }
 
 #[test]
@@ -152,9 +157,8 @@ fn expecting(sent: &[(&'static str, Option<serde_json::Value>, bool)]) -> Vec<Ex
 fn r16_a_confirmation_must_be_of_what_was_sent() {
     let mut contract = contract(vec![]);
     contract.receipt.id = vec![Source::Json("/id".into())];
-    let expected = expecting(&[("/amount", Some(json!("100")), false)]);
-    let judged =
-        |status, body: &str, end| judge(&contract, &expected, &answer(status, &[], body, end), SystemTime::UNIX_EPOCH);
+    let expected = || expecting(&[("/amount", Some(json!("100")), false)]);
+    let judged = |status, body: &str, end| held(&contract, expected(), &answer(status, &[], body, end));
     let same = judged(200, r#"{"id":"p1","amount":1e2}"#, End::Complete);
     assert_eq!((same.evidence, same.receipt.as_deref()), (Evidence::Accepted, Some("p1")));
     let other = judged(200, r#"{"id":"p1","amount":99}"#, End::Complete);
@@ -220,17 +224,17 @@ fn without_the_proof_that_the_key_was_taken_nothing_is_resent() {
 
 #[test]
 fn a_recognised_repeat_proves_success_only_where_it_is_ours() {
-    let of = |contract: &Contract, expected: &[Expected<'_>], body: &str| {
-        judge(contract, expected, &answer(409, &[], body, End::Complete), SystemTime::UNIX_EPOCH).evidence
+    let of = |contract: &Contract, expected: Vec<Expected<'_>>, body: &str| {
+        held(contract, expected, &answer(409, &[], body, End::Complete)).evidence
     };
     let mut contract = contract(vec![rule(409, None, Class::Duplicate)]);
-    assert_eq!(of(&contract, &[], "{}"), Evidence::Accepted);
+    assert_eq!(of(&contract, vec![], "{}"), Evidence::Accepted);
     contract.key = None;
-    assert_eq!(of(&contract, &[], "{}"), Evidence::Mismatch);
-    let ours = expecting(&[("/ref", Some(json!("r1")), true)]);
-    assert_eq!(of(&contract, &ours, "{\"ref\":\"r1\"}"), Evidence::Accepted);
-    assert_eq!(of(&contract, &ours, "{\"ref\":\"r2\"}"), Evidence::Mismatch);
-    assert_eq!(of(&contract, &ours, "{}"), Evidence::UnknownAnswer);
+    assert_eq!(of(&contract, vec![], "{}"), Evidence::Mismatch);
+    let ours = || expecting(&[("/ref", Some(json!("r1")), true)]);
+    assert_eq!(of(&contract, ours(), "{\"ref\":\"r1\"}"), Evidence::Accepted);
+    assert_eq!(of(&contract, ours(), "{\"ref\":\"r2\"}"), Evidence::Mismatch);
+    assert_eq!(of(&contract, ours(), "{}"), Evidence::UnknownAnswer);
 }
 
 #[test]
