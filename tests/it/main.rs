@@ -41,11 +41,8 @@ mod late;
 mod mark_cancel;
 mod migrate;
 mod plans;
-<<<<<<< HEAD
-mod prune;
-=======
 mod presets;
->>>>>>> main
+mod prune;
 mod resolve;
 mod retry;
 mod roles;
