@@ -5,7 +5,8 @@
 -- $6 uuid only those older than this one, or null
 -- $7 bigint the most rows
 -- Rows: the action, where it stands, ages in microseconds. Index: the primary key from its young end; ids are dated
--- (version 7), so an age is a place in it. Rare rows among many of other states are found by list_open.sql.
+-- (version 7), so an age is a place in it. What is rare among many closed
+-- rows is found by list_open.sql and list_not_done.sql.
 select d.action_id, d.operation, d.tenant, a.retry_key, d.state::text, outbox.label(d.state, d.step) as label,
   d.reason, d.receipt, d.attempts, d.worker, a.created_at, d.doubt_since, d.due_at, d.closed_at,
   clock_timestamp() as now

@@ -113,6 +113,9 @@ create index delivery_held on outbox.delivery (operation) where due_at is null a
 -- The pruner's.
 create index delivery_closed on outbox.delivery (operation, closed_at) where closed_at is not null;
 
+-- What was closed as not done, for whoever asks: few among many that succeeded.
+create index delivery_not_done on outbox.delivery (action_id) where state = 'terminal_failure';
+
 -- Serial queues: places within a lane.
 create sequence outbox.place;
 

@@ -10,6 +10,7 @@ mod list;
 mod migrate;
 mod operations;
 mod print;
+mod prune;
 mod resolve;
 mod retry;
 mod review;
@@ -95,6 +96,9 @@ enum Command {
     /// Request that an action is not sent any more
     #[command(after_help = CANCEL_HELP)]
     Cancel(cancel::Options),
+    /// Forget closed actions that are older than the configuration keeps them; a daemon does it by itself, too
+    #[command(after_help = PRUNE_HELP)]
+    Prune(prune::Options),
     /// See it work: a private database, a Release Desk, a destination that misbehaves, the real dispatcher (about 20 s)
     Demo(demo::Options),
     /// Measure it on this machine
@@ -107,6 +111,10 @@ action, or where the evidence does not allow it; then nothing is changed and the
 
 const CANCEL_HELP: &str = "What has not been sent is certainly not sent any more. Where a worker holds the action, or an \
 earlier\nattempt may have taken effect, the request stands: it is not sent again, but what was sent may have happened.";
+
+const PRUNE_HELP: &str = "First the payload and history go, and a tombstone stays: identity, end, receipt. Much later \
+that goes too,\nand older requests under its key are refused from then on. Nothing that is open, unknown or contradicted \
+is touched.";
 
 /// Where the configuration is looked for.
 const DEFAULT_CONFIG: &str = "outboxd.toml";
@@ -144,6 +152,7 @@ pub fn main() -> ExitCode {
             Command::Resolve(options) => resolve::run(options).await,
             Command::Retry(options) => retry::run(options).await,
             Command::Cancel(options) => cancel::run(options).await,
+            Command::Prune(options) => prune::run(options).await,
             Command::Demo(options) => demo::run(options).await,
             Command::Bench(options) => bench::run(options).await,
         }

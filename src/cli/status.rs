@@ -31,7 +31,8 @@ pub async fn run(options: Options) -> Exit {
         Ok(open) => open,
         Err(exit) => return exit,
     };
-    let overview = match set_up::patiently(ledger.overview()).await {
+    let names: Vec<&str> = config.operations.keys().map(String::as_str).collect();
+    let overview = match set_up::patiently(ledger.overview(&names)).await {
         Ok(overview) => overview,
         Err(error) => return set_up::failed("count actions", &error),
     };

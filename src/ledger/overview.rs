@@ -13,6 +13,7 @@ use crate::core::time::Timestamp;
 const LIST: &str = include_str!("../../sql/list.sql");
 const LIST_OPEN: &str = include_str!("../../sql/list_open.sql");
 const LIST_HELD: &str = include_str!("../../sql/list_held.sql");
+const LIST_NOT_DONE: &str = include_str!("../../sql/list_not_done.sql");
 const OVERVIEW: &str = include_str!("../../sql/overview.sql");
 const NOW: &str = include_str!("../../sql/overview_now.sql");
 
@@ -39,9 +40,14 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Whether no closed action can be among them.
-    fn open_only(&self) -> bool {
-        self.state.is_some_and(|state| !state.is_closed())
+    /// The statement whose index has what is asked for.
+    fn statement(&self) -> &'static str {
+        match self.state {
+            _ if self.held => LIST_HELD,
+            Some(State::Pending | State::Dispatching | State::RetryableFailure | State::OutcomeUnknown) => LIST_OPEN,
+            Some(State::TerminalFailure) => LIST_NOT_DONE,
+            Some(State::Succeeded) | None => LIST,
+        }
     }
 }
 
@@ -117,7 +123,7 @@ pub struct Overview {
     pub now: Timestamp,
     /// Workers whose lease has not ended; a daemon with nothing to do has none.
     pub workers: i64,
-    /// Successes of the last minute.
+    /// Successes of the last minute, of the operations that were asked about.
     pub delivered: i64,
     /// Operations with open rows, by name.
     pub operations: Vec<Counts>,
@@ -128,17 +134,12 @@ pub struct Overview {
 impl Ledger {
     /// The first `limit` actions that the filter lets through: the youngest first, or what is held the longest first.
     pub async fn list(&self, filter: &Filter, limit: u32) -> Result<Page, LedgerError> {
-        let statement = match filter {
-            Filter { held: true, .. } => LIST_HELD,
-            open if open.open_only() => LIST_OPEN,
-            Filter { .. } => LIST,
-        };
         let steps: Option<Vec<&str>> = filter.steps.map(|steps| steps.iter().map(|step| step.as_str()).collect());
         let after: Option<Uuid> = filter.after.map(|id| id.0);
         let client = self.pool.get().await?;
         let rows = client
             .query(
-                statement,
+                filter.statement(),
                 &[
                     &filter.state.map(State::as_str),
                     &steps,
@@ -155,10 +156,11 @@ impl Ledger {
         Ok(Page { actions, more: rows.len() > limit })
     }
 
-    /// Counts open rows by operation; a very large backlog is counted up to a bound.
-    pub async fn overview(&self) -> Result<Overview, LedgerError> {
+    /// Counts open rows by operation, and what was delivered lately of these; a very large backlog is counted up to a
+    /// bound.
+    pub async fn overview(&self, operations: &[&str]) -> Result<Overview, LedgerError> {
         let client = self.pool.get().await?;
-        let now = client.query_one(NOW, &[&COUNTED_AT_MOST]).await?;
+        let now = client.query_one(NOW, &[&operations, &COUNTED_AT_MOST]).await?;
         let rows = client.query(OVERVIEW, &[&COUNTED_AT_MOST]).await?;
         let mut overview = Overview {
             now: now.try_get("now")?,

@@ -12,11 +12,11 @@ fn ids(list: &Value) -> Vec<Uuid> {
     list["actions"].as_array().unwrap().iter().map(|a| a["action_id"].as_str().unwrap().parse().unwrap()).collect()
 }
 
-/// One action of each kind: held, to be resent, being asked about, in flight, closed, pending.
-async fn one_of_each(world: &World) -> [Uuid; 6] {
+/// One action of each kind: held, to be resent, being asked about, in flight, succeeded, refused, pending.
+async fn one_of_each(world: &World) -> [Uuid; 7] {
     let ledger = world.db.ledger("web-2#41c9");
     let mut made = Vec::new();
-    for key in ["held", "resend", "lookup", "in flight", "done", "pending"] {
+    for key in ["held", "resend", "lookup", "in flight", "done", "refused", "pending"] {
         let action = world.enqueue(key).await;
         made.push(action);
         if key != "pending" {
@@ -24,36 +24,38 @@ async fn one_of_each(world: &World) -> [Uuid; 6] {
             match key {
                 "in flight" => {}
                 "done" => assert!(settle(&ledger, &claimed, Evidence::Accepted).await),
+                "refused" => assert!(settle(&ledger, &claimed, Evidence::Rejected { replayed: false }).await),
                 _ => assert!(settle(&ledger, &claimed, Evidence::NoAnswer).await),
             }
             let later = "due_at = now() + interval '1 hour'";
             let step = match key {
                 "held" => "step = 'review', due_at = null, doubt_since = doubt_since - interval '12 min'".to_owned(),
                 "lookup" => format!("step = 'lookup', {later}"),
-                "done" => continue,
+                "done" | "refused" => continue,
                 _ => later.to_owned(),
             };
             world.db.run(&format!("update outbox.delivery set {step} where action_id = '{action}'")).await;
         }
     }
-    made.try_into().expect("six")
+    made.try_into().expect("seven")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_narrowed_by_every_filter_and_has_the_youngest_first() {
     let world = World::new().await;
-    let [held, resend, lookup, in_flight, done, pending] = one_of_each(&world).await;
-    let cases: [(&[&str], &[Uuid]); 11] = [
-        (&[], &[pending, done, in_flight, lookup, resend, held]),
+    let [held, resend, lookup, in_flight, done, refused, pending] = one_of_each(&world).await;
+    let cases: [(&[&str], &[Uuid]); 12] = [
+        (&[], &[pending, refused, done, in_flight, lookup, resend, held]),
         (&["--state", "pending"], &[pending]),
         (&["--state", "outcome_unknown"], &[lookup, resend, held]),
         (&["--state", "succeeded"], &[done]),
+        (&["--state", "terminal_failure"], &[refused]),
         (&["--label", "awaiting_resend"], &[resend]),
         (&["--label", "awaiting_reconciliation"], &[lookup]),
         (&["--label", "awaiting_review"], &[held]),
         (&["--review"], &[held]),
         (&["--operation", "nothing.else"], &[]),
-        (&["--tenant", ""], &[pending, done, in_flight, lookup, resend, held]),
+        (&["--tenant", ""], &[pending, refused, done, in_flight, lookup, resend, held]),
         (&["--older-than", "1h"], &[]),
     ];
     for (arguments, expected) in cases {

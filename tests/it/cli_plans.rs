@@ -7,11 +7,12 @@ use crate::support::Database;
 const SESSION: &str = include_str!("../../src/ledger/session.rs");
 const LIST: &str = include_str!("../../sql/list.sql");
 const LIST_OPEN: &str = include_str!("../../sql/list_open.sql");
+const LIST_NOT_DONE: &str = include_str!("../../sql/list_not_done.sql");
 const LIST_HELD: &str = include_str!("../../sql/list_held.sql");
 const OVERVIEW: &str = include_str!("../../sql/overview.sql");
 const NOW: &str = include_str!("../../sql/overview_now.sql");
 
-/// A hundred thousand closed actions, a hundred that are open, and three that are held.
+/// A hundred thousand closed actions, ten of them as not done, a hundred that are open, and three that are held.
 async fn fill(db: &Database) {
     db.run(
         "insert into outbox.action (action_id, operation, retry_key, input_hash, created_at)
@@ -19,7 +20,7 @@ async fn fill(db: &Database) {
          insert into outbox.delivery (action_id, operation, state, step, due_at, closed_at, doubt_since, first_sent_at,
              last_sent_at, budget_from, updated_at)
            select action_id, operation,
-             case when n <= 100000 then 'succeeded' when n <= 100003 then 'outcome_unknown' else 'pending' end,
+             case when n <= 100000 and n % 10000 = 7 then 'terminal_failure' when n <= 100000 then 'succeeded' when n <= 100003 then 'outcome_unknown' else 'pending' end,
              case when n <= 100000 then 'conclude' when n <= 100003 then 'review' else 'send' end,
              case when n > 100003 then now() end, case when n <= 100000 then now() - n * interval '1 s' end,
              case when n between 100001 and 100003 then now() end, case when n <= 100003 then now() end,
@@ -66,10 +67,11 @@ async fn b56_what_an_operator_asks_costs_what_is_open_and_not_what_is_closed() {
         ("list", types, LIST, "null, null, null, null, null, null, 51", 400),
         ("list, old", types, LIST, "null, null, 'note.publish', '', 0, null, 51", 400),
         ("list, open", types, LIST_OPEN, "'pending', null, null, null, null, null, 51", 400),
+        ("list, not done", types, LIST_NOT_DONE, "'terminal_failure', null, null, null, null, null, 51", 60),
         ("review", types, LIST_HELD, "null, null, null, null, null, null, 51", 100),
         ("review, old", types, LIST_HELD, "null, null, null, '', 3600000000, gen_random_uuid(), 51", 100),
         ("status", "bigint", OVERVIEW, "1000000", 100),
-        ("status, now", "bigint", NOW, "1000000", 200),
+        ("status, now", "text[], bigint", NOW, "array['note.publish', 'other'], 1000000", 100),
     ] {
         let (pages, whole) = cost(&db, types, statement, arguments).await;
         assert!(whole.is_empty(), "{name} reads {whole:?} from end to end");

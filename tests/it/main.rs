@@ -11,6 +11,7 @@ mod claim_lapse;
 mod claim_stops;
 mod cli_list;
 mod cli_plans;
+mod cli_prune;
 mod cli_rule;
 mod cli_show;
 mod compensation;
