@@ -42,6 +42,8 @@ pub fn next_step(row: &Row, terms: &Terms) -> Plan {
             Some(stop) => conclude(Evidence::Stopped(stop), Some(stop.into())),
             None => conclude(Evidence::Lapsed, row.doubt.map(|_| Reason::WorkerLost)),
         },
+        // For good: whatever was decided or has changed since.
+        Step::Send if row.cancel_sent => conclude(Evidence::RungGone, Some(Reason::Neutralised)),
         Step::Send if row.overridden => Plan::Send { not_after: None },
         Step::Send if row.doubt.is_none() => match ladder::spent(row, terms, row.claimed_at) {
             Some(reason) => conclude(Evidence::Spent, Some(reason)),

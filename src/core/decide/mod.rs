@@ -10,12 +10,12 @@
 //! | Rejected | terminal | ladder without resend; terminal only as a replay under unchanged pins in the open window |
 //! | InFlight, NoAnswer, UnknownAnswer | unknown → ladder | same |
 //! | Lapsed | by budgets pending | unknown → ladder (the claim has counted it and set the doubt) |
-//! | Absent, settled | as Inconclusive | changed pins → held; stopped → terminal; else by budgets pending |
+//! | Absent, settled | as Inconclusive | changed pins → held; stopped or cancelled by key → terminal; else by budgets pending |
 //! | Neutralised, settled | unknown, held | changed pins → held; else terminal `neutralised` |
 //! | Absent or Neutralised too early, Inconclusive | lookup: stopped → terminal, else by budgets pending; cancel: held | ask again |
 //! | Stopped | terminal | ladder without resend |
 //! | Spent, Unsendable | terminal | ladder without resend |
-//! | RungGone | by budgets pending | ladder without resend |
+//! | RungGone | by budgets pending; after a cancel by key terminal | ladder without resend |
 
 mod counted;
 mod delay;
@@ -98,6 +98,8 @@ pub fn decide(row: &Row, finding: &Finding, terms: &Terms, moment: Moment) -> Tr
     let climb = |resend| Verdict::Climb(ladder::climb(row, terms, &moment, resend, finding.then.as_deref()));
     let same_pins = row.sent_under.is(terms.pins);
     let hold = |reason| Verdict::Hold(reason);
+    // The key is spent: what did not happen is not tried again.
+    let unless_neutralised = |otherwise| if row.cancel_sent { Verdict::Fail(Reason::Neutralised) } else { otherwise };
     let stopped_or = |otherwise| row.stop.map_or(otherwise, |stop| Verdict::Fail(stop.into()));
 
     let verdict = match (finding.evidence, in_doubt) {
@@ -123,7 +125,7 @@ pub fn decide(row: &Row, finding: &Finding, terms: &Terms, moment: Moment) -> Tr
 
         (Evidence::Absent | Evidence::Neutralised, true) if !same_pins => hold(Reason::PinsChanged),
         (Evidence::Absent, true) if ladder::is_settled(row, terms.contract.asking(Step::Lookup)) => {
-            stopped_or(spent(Verdict::Pend))
+            stopped_or(unless_neutralised(spent(Verdict::Pend)))
         }
         (Evidence::Neutralised, true) if ladder::is_settled(row, terms.contract.asking(Step::Cancel)) => {
             Verdict::Fail(Reason::Neutralised)
@@ -136,7 +138,7 @@ pub fn decide(row: &Row, finding: &Finding, terms: &Terms, moment: Moment) -> Tr
         (Evidence::Stopped(stop), false) => Verdict::Fail(stop.into()),
         (Evidence::Spent, false) => Verdict::Fail(finding.reason.unwrap_or(Reason::AttemptsExhausted)),
         (Evidence::Unsendable, false) => Verdict::Fail(Reason::Unsendable),
-        (Evidence::RungGone, false) => spent(Verdict::Pend),
+        (Evidence::RungGone, false) => unless_neutralised(spent(Verdict::Pend)),
         (Evidence::Stopped(_) | Evidence::Spent | Evidence::Unsendable | Evidence::RungGone, true) => climb(false),
     };
     write_down(verdict, row, finding, terms, moment)

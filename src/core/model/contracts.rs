@@ -21,6 +21,7 @@ pub enum Kind {
     LookupThenResend,
     KeyAndCancel,
     CancelFirst,
+    CancelThenLookup,
     LookupAndCancel,
     Natural,
 }
@@ -59,7 +60,8 @@ impl Promise {
 
 fn memory(kind: Kind) -> Memory {
     match kind {
-        Kind::NothingPromised | Kind::LookupSettled | Kind::LookupNever | Kind::LookupAndCancel => Memory::None,
+        Kind::NothingPromised | Kind::LookupSettled | Kind::LookupNever => Memory::None,
+        Kind::LookupAndCancel | Kind::CancelThenLookup => Memory::None,
         Kind::KeyLong => Memory::Forever,
         Kind::Natural => Memory::Natural,
         // An unreconcilable operation never resends, whatever its destination would make of it.
@@ -82,6 +84,7 @@ fn terms(kind: Kind, number: u8) -> Terms {
         Kind::KeyAndCancel => (vec![Resend, Cancel, Review], None, Some(settled)),
         Kind::CancelFirst => (vec![Cancel, Resend, Review], None, Some(settled)),
         Kind::LookupAndCancel => (vec![Lookup, Cancel, Review], Some(settled), Some(settled)),
+        Kind::CancelThenLookup => (vec![Cancel, Lookup, Review], Some(settled), Some(settled)),
     };
     let key = match memory(kind) {
         Memory::None => None,
@@ -95,7 +98,7 @@ fn terms(kind: Kind, number: u8) -> Terms {
                 Kind::Unreconcilable => Effect::Unreconcilable,
                 Kind::Natural => Effect::Idempotent,
                 Kind::NothingPromised | Kind::LookupSettled | Kind::LookupNever => Effect::Compensatable,
-                Kind::LookupAndCancel => Effect::Compensatable,
+                Kind::LookupAndCancel | Kind::CancelThenLookup => Effect::Compensatable,
                 Kind::KeyLong | Kind::KeyShort | Kind::KeyAndLookup | Kind::LookupThenResend => Effect::Keyed,
                 Kind::KeyAndCancel | Kind::CancelFirst => Effect::Keyed,
             },

@@ -23,9 +23,13 @@ pub fn broken(world: &World, setting: &Setting) -> Option<&'static str> {
     let live = world.is_live();
     let can_still = world.can_arrive(memory) || may_leave(world, setting);
     let waits = matches!(row.state, State::Pending | State::RetryableFailure);
+    let spent = world.workers.iter().flatten().any(|worker| {
+        worker.doing == Doing::Send && worker.cancel_sent && matches!(worker.phase, Phase::Fresh | Phase::Marked)
+    });
     let succeeded = row.state == State::Succeeded;
     let failed = row.state == State::TerminalFailure;
     match () {
+        () if spent || waits && row.cancel_sent => Some("to be sent under a key that a cancel has spent"),
         () if succeeded && !live && row.cancel_sent => Some("succeeded, yet a cancel has made it void"),
         () if succeeded && !live => Some("succeeded, yet it did not take effect"),
         () if failed && live => Some("terminal_failure, yet it took effect"),

@@ -101,6 +101,7 @@ kinds! {
     a_key_and_a_cancel_are_sound: KeyAndCancel [];
     a_cancel_before_a_resend_is_sound: CancelFirst [];
     a_lookup_and_a_cancel_are_sound: LookupAndCancel [];
+    a_cancel_and_then_a_lookup_are_sound: CancelThenLookup [];
     a_repeat_that_is_harmless_is_sound: Natural [];
 }
 
