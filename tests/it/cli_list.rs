@@ -132,6 +132,8 @@ async fn r21_the_review_queue_has_the_longest_unknown_first_with_owner_and_promi
 async fn the_status_counts_what_waits_by_operation_and_says_what_needs_a_person() {
     let world = World::new().await;
     one_of_each(&world).await;
+    // As a daemon would have written it.
+    world.db.run("insert into outbox.operation (operation) values ('note.publish')").await;
     let status = world.says(&["status", "--json"]).await.json();
     let note = &status["operations"][0];
     let figures =
