@@ -31,8 +31,7 @@ pub async fn run(options: Options) -> Exit {
         Ok(open) => open,
         Err(exit) => return exit,
     };
-    let names: Vec<&str> = config.operations.keys().map(String::as_str).collect();
-    let overview = match set_up::patiently(ledger.overview(&names)).await {
+    let overview = match set_up::patiently(ledger.overview()).await {
         Ok(overview) => overview,
         Err(error) => return set_up::failed("count actions", &error),
     };

@@ -123,7 +123,7 @@ pub struct Overview {
     pub now: Timestamp,
     /// Workers whose lease has not ended; a daemon with nothing to do has none.
     pub workers: i64,
-    /// Successes of the last minute, of the operations that were asked about.
+    /// Successes of the last minute, of the operations that a daemon has written down.
     pub delivered: i64,
     /// Operations with open rows, by name.
     pub operations: Vec<Counts>,
@@ -156,11 +156,10 @@ impl Ledger {
         Ok(Page { actions, more: rows.len() > limit })
     }
 
-    /// Counts open rows by operation, and what was delivered lately of these; a very large backlog is counted up to a
-    /// bound.
-    pub async fn overview(&self, operations: &[&str]) -> Result<Overview, LedgerError> {
+    /// Counts open rows by operation; a very large backlog is counted up to a bound.
+    pub async fn overview(&self) -> Result<Overview, LedgerError> {
         let client = self.pool.get().await?;
-        let now = client.query_one(NOW, &[&operations, &COUNTED_AT_MOST]).await?;
+        let now = client.query_one(NOW, &[&COUNTED_AT_MOST]).await?;
         let rows = client.query(OVERVIEW, &[&COUNTED_AT_MOST]).await?;
         let mut overview = Overview {
             now: now.try_get("now")?,

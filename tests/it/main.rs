@@ -9,6 +9,7 @@ mod claim;
 mod claim_fair;
 mod claim_lapse;
 mod claim_stops;
+mod cli_choices;
 mod cli_list;
 mod cli_plans;
 mod cli_prune;

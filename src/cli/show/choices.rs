@@ -2,7 +2,7 @@
 //! has the last word (OB412); this says the same beforehand.
 
 use super::View;
-use super::known::repeat_may_double;
+use super::doubt::repeat_may_double;
 use crate::cli::print::words::{age, clock};
 use crate::core::action::{State, Step};
 use crate::core::ladder;
@@ -47,10 +47,10 @@ pub fn choices(view: &View<'_>) -> Vec<Choice> {
 
 /// What stands above them.
 pub fn heading(story: &Story) -> &'static str {
-    match (story.standing.state, story.standing.step) {
-        (State::OutcomeUnknown, Step::Review) | (State::TerminalFailure, _) => "You may decide",
-        (State::OutcomeUnknown, _) => "You may decide before outboxd does",
-        (_, _) => "You may",
+    match (story.standing.state, story.standing.step, story.standing.took_effect) {
+        (State::OutcomeUnknown, Step::Review, _) | (State::TerminalFailure, _, None) => "You may decide",
+        (State::OutcomeUnknown, _, _) => "You may decide before outboxd does",
+        (_, _, _) => "You may",
     }
 }
 

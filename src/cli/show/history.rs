@@ -98,7 +98,9 @@ fn entries(story: &Story) -> Vec<Line> {
         lines.push(Line { at, what: "…".to_owned(), detail: text });
     }
     let mut sent = 0;
-    let alike = |a: &Entry, b: &Entry| a.kind == b.kind && a.evidence == b.evidence && a.status == b.status;
+    let alike = |a: &Entry, b: &Entry| {
+        (a.kind, &a.evidence, &a.verdict, a.status) == (b.kind, &b.evidence, &b.verdict, b.status)
+    };
     for run in story.history.chunk_by(alike) {
         for (at, entry) in run.iter().enumerate() {
             let is_send = entry.kind == EntryKind::Send && facts::left(entry) != Some(Left::No);
@@ -136,8 +138,12 @@ fn of_entry(entry: &Entry, ordinal: usize, now: Timestamp) -> Vec<Line> {
             };
             begin.into_iter().chain([end]).collect()
         }
-        EntryKind::Lookup => vec![end(format!("asked: {short}"), joined([who(entry), learnt(entry)]))],
-        EntryKind::Cancel => vec![end(format!("cancel by key: {short}"), joined([who(entry), learnt(entry)]))],
+        EntryKind::Lookup => {
+            vec![end(format!("asked: {short}"), joined([proved(entry), who(entry), learnt(entry)]))]
+        }
+        EntryKind::Cancel => {
+            vec![end(format!("cancel by key: {short}"), joined([proved(entry), who(entry), learnt(entry)]))]
+        }
         EntryKind::Late => vec![end(format!("late: {short}"), joined([Some(late(entry)), who(entry), learnt(entry)]))],
         EntryKind::Decision => vec![end(
             format!("decided: {}", name(&entry.evidence.replace('_', " "))),
@@ -149,6 +155,17 @@ fn of_entry(entry: &Entry, ordinal: usize, now: Timestamp) -> Vec<Line> {
             ),
         )],
     }
+}
+
+/// What it proved that the destination does not have it: the same answer may come too early and be none.
+fn proved(entry: &Entry) -> Option<String> {
+    let text = match (entry.evidence.as_str(), entry.verdict.as_str()) {
+        ("absent" | "neutralised", "outcome_unknown") => "proves nothing yet",
+        ("absent", "pending" | "retryable_failure") => "proof that nothing happened, so it is sent anew",
+        ("absent" | "neutralised", "terminal_failure") => "proof that nothing happened",
+        (_, _) => return None,
+    };
+    Some(text.to_owned())
 }
 
 /// What became of a late testimony.

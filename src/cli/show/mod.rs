@@ -1,6 +1,7 @@
 //! `outboxd show`: the whole story of one action. Everything below [`View`] is a function from facts to text.
 
 mod choices;
+mod doubt;
 mod evidence;
 mod facts;
 mod history;

@@ -100,7 +100,7 @@ fn r19_awaiting_a_lookup_says_when_and_what_absence_proves() {
             "Asked about it, the destination does not know it.",
             "not finding it is proof from 16 min 40 s after the last send on",
             "The destination is asked in 25 s.",
-            "asked: not found worker web-2#41c9",
+            "asked: not found proves nothing yet, worker web-2#41c9",
             "Not possible: not before 10:47:49 UTC (in 3 min); until then a request may still arrive, or not be seen yet.",
         ],
         &["resolve 0197c0de-6a1e-7c3b-9f0e-2d5d1c1f7a55 --did-not-happen"],

@@ -141,10 +141,31 @@ fn a_neutralised_action_did_not_happen_and_its_key_is_spent() {
         &[
             "The destination confirmed that it is cancelled by its key.",
             "will not be tried again: it was cancelled at the destination by its key.",
-            "cancel by key: confirmed",
+            "cancel by key: confirmed proof that nothing happened, worker",
             "Try it again. Not possible: a cancel by its key has been sent",
         ],
         &["outboxd retry"],
+    );
+}
+
+#[test]
+fn r19_the_absence_that_proved_it_is_told_from_those_that_did_not() {
+    let mut story = in_doubt(crate::core::action::Step::Lookup, "awaiting_reconciliation", "timeout", None);
+    for seconds in [600, 500, 400, 300, 200] {
+        story.history.push(other(EntryKind::Lookup, seconds, "absent", "outcome_unknown"));
+    }
+    story.history.push(other(EntryKind::Lookup, 100, "absent", "pending"));
+    story.history.push(send(2, 90, "accepted", "succeeded"));
+    let page = text(&closed(story, State::Succeeded, None, 83), Some(&asked(60)));
+    says(
+        &page,
+        &[
+            "Sent twice,",
+            "10:34:07.000 asked: not found proves nothing yet",
+            "3 more alike",
+            "10:42:27.000 asked: not found proof that nothing happened, so it is sent anew",
+        ],
+        &["had been unknown"],
     );
 }
 
