@@ -2,7 +2,7 @@
 --
 -- $1 bigint the most closed rows that are counted
 -- Rows: one. `workers` have a lease that has not ended; a daemon with nothing to do has none. `delivered` counts
--- successes of the last minute. Index: delivery_due;
+-- successes of the last minute, of the operations that a daemon has written into the inventory. Index: delivery_due;
 -- delivery_closed from the young end of each operation.
 select clock_timestamp() as now,
   (select count(distinct d.worker) from outbox.delivery d

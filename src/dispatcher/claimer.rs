@@ -100,14 +100,16 @@ impl Claimer {
     /// One claim over all streams; what it brings is under way when this returns.
     pub(super) async fn claim(&mut self) -> Result<Found, LedgerError> {
         self.walk.turn = self.walk.turn.wrapping_add(1);
-        let shares = self.slots.shares(&self.walk.hungry, &self.pauses.open(), self.walk.turn);
+        let open = self.pauses.open();
+        let shares = self.slots.shares(&self.walk.hungry, &open, self.walk.turn);
+        let passed_over = self.slots.room(&open).iter().zip(&shares).any(|(room, share)| *room && *share == 0);
         let wants: Vec<Want> = (self.slots.streams().iter().zip(&shares).zip(&self.walk.after))
             .filter(|((_, share), _)| **share > 0)
             .map(|((stream, share), after)| self.want(*stream, *share, after))
             .collect();
         let full = shares.contains(&0);
         if wants.is_empty() {
-            return Ok(Found { some: false, hungry: true, partly: false, full });
+            return Ok(Found { some: false, hungry: true, partly: false, full, passed_over: false });
         }
         let claims = self.ledger.claim(&wants).await?;
         let some = !claims.claimed.is_empty();
@@ -137,7 +139,8 @@ impl Claimer {
                 partly |= more && !ate_all;
             }
         }
-        Ok(Found { some, hungry, partly, full })
+        let passed_over = self.walk.passes_over(some, passed_over);
+        Ok(Found { some, hungry, partly, full, passed_over })
     }
 
     fn want(&self, stream: Stream, free: u32, after: &str) -> Want {

@@ -152,6 +152,19 @@ impl Slots {
         shares
     }
 
+    /// Whether each stream could take anything if it were alone.
+    pub fn room(&self, open: &[u32]) -> Vec<bool> {
+        let used = self.lock();
+        let has_room = |stream: &Stream| {
+            let (destination, asks) = (self.leads_to[stream.operation], stream.asks);
+            open[destination] > 0
+                && self.all.left(used.all, asks) > 0
+                && self.destinations[destination].left(used.destinations[destination], asks) > 0
+                && self.operations[stream.operation].left(used.operations[stream.operation], asks) > 0
+        };
+        self.streams.iter().map(has_room).collect()
+    }
+
     /// Takes a slot that `shares` has offered.
     pub fn take(self: &Arc<Self>, stream: Stream) -> Slot {
         self.lock().add(stream.operation, self.leads_to[stream.operation], stream.asks, 1);
@@ -254,6 +267,15 @@ mod tests {
         drop(asking);
         let _sending: Vec<Slot> = (0..14).map(|_| slots.take(slots.streams()[0])).collect();
         assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [0, 2], "and a flood of sends the doubts");
+    }
+
+    #[test]
+    fn what_has_room_is_another_question_than_what_gets_a_share() {
+        let slots = Slots::new(64, &[1], &[limit(0, 1, false), limit(0, 1, false)]);
+        assert_eq!(slots.shares(&[false; 4], &[u32::MAX], 2), [0, 0, 1, 0]);
+        assert_eq!(slots.room(&[u32::MAX]), [true; 4]);
+        let _held = slots.take(slots.streams()[0]);
+        assert_eq!((slots.room(&[u32::MAX]), slots.room(&[0])), (vec![false; 4], vec![false; 4]));
     }
 
     #[test]

@@ -16,7 +16,7 @@ impl Claimer {
         if found.hungry || found.partly {
             return self.await_slots(found).await;
         }
-        if found.some {
+        if found.some || found.passed_over {
             return;
         }
         match self.sleeper.approach().await {
@@ -47,7 +47,8 @@ impl Claimer {
     async fn look(&mut self) -> Result<Found, LedgerError> {
         loop {
             let found = self.claim().await?;
-            if found.some || !found.partly || self.stop.drain.is_cancelled() {
+            let goes_on = found.partly || found.passed_over;
+            if found.some || !goes_on || self.stop.drain.is_cancelled() {
                 return Ok(found);
             }
         }
@@ -77,10 +78,9 @@ impl Claimer {
 
     /// How long until something is due, at most the poll interval. What waits for a slot or a probe is not due here.
     async fn until_due(&mut self) -> Duration {
-        let nobody_hungry = vec![false; self.slots.streams().len()];
-        let shares = self.slots.shares(&nobody_hungry, &self.pauses.open(), 0);
-        let open: Vec<(&str, bool)> = (self.slots.streams().iter().zip(&shares))
-            .filter(|(_, share)| **share > 0)
+        let room = self.slots.room(&self.pauses.open());
+        let open: Vec<(&str, bool)> = (self.slots.streams().iter().zip(&room))
+            .filter(|(_, room)| **room)
             .map(|(stream, _)| (self.routes[stream.operation].operation.name.as_str(), stream.asks))
             .collect();
         let due = next_due_in(&self.ledger, &open).await.ok().flatten().unwrap_or(Duration::MAX);

@@ -16,6 +16,8 @@ pub struct Found {
     pub partly: bool,
     /// Some stream could take nothing.
     pub full: bool,
+    /// Nothing was found, and some stream with room had no share this time: the next claim is another one's turn.
+    pub passed_over: bool,
 }
 
 /// Where the claims have got to. A claim looks at a part of the tenants; several make a round.
@@ -28,6 +30,8 @@ pub struct Walk {
     found: Vec<bool>,
     /// Which stream is served first.
     pub turn: usize,
+    /// Claims without a find, one after the other.
+    barren: usize,
     locked_wait: Duration,
 }
 
@@ -39,6 +43,7 @@ impl Walk {
             hungry: vec![true; streams],
             found: vec![false; streams],
             turn: 0,
+            barren: 0,
             locked_wait: SHORTEST_LOOK,
         }
     }
@@ -53,6 +58,13 @@ impl Walk {
             self.locked_wait = SHORTEST_LOOK;
         }
         !self.after[stream].is_empty() || (!began_round && self.found[stream])
+    }
+
+    /// A claim over all streams has found something or not. True where it is another stream's turn: `passed_over` = one
+    /// with room had no share.
+    pub fn passes_over(&mut self, some: bool, passed_over: bool) -> bool {
+        self.barren = if some { 0 } else { self.barren + 1 };
+        !some && passed_over && self.barren < self.after.len()
     }
 
     /// How long to wait where everything due is locked: twice as long each time.

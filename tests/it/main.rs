@@ -28,6 +28,7 @@ mod daemon_doubt;
 mod daemon_drain;
 mod daemon_log;
 mod daemon_lookup;
+mod daemon_narrow;
 #[cfg(feature = "test-hooks")]
 mod daemon_panic;
 mod daemon_poison;

@@ -80,7 +80,8 @@ impl Mark<'_> {
         let absent = lookup.absent.as_ref().is_some_and(|absent| matches(absent, answer));
         match (matches(&lookup.found, answer), absent) {
             (true, false) => self.found(lookup, answer),
-            (false, true) => Finding::because(Evidence::Absent, Reason::Absent),
+            (false, true) if self.carries => Finding::because(Evidence::Absent, Reason::Absent),
+            (false, true) => unsettled("neither key nor reference says that what is not there is ours"),
             (true, true) => unsettled("it says both: there and not there"),
             (false, false) => unsettled("it says neither: there nor not there"),
         }
