@@ -16,6 +16,7 @@ mod exchange;
 mod judge;
 mod mask;
 mod metered;
+mod socket;
 mod tls;
 mod unanswered;
 mod wire;

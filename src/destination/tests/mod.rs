@@ -4,3 +4,4 @@ mod answered;
 mod asked;
 mod departing;
 mod lost;
+mod secure;

@@ -1,5 +1,7 @@
 //! Parts for this module's tests: an operation, and a peer that does exactly what a test says.
 
+pub(super) mod secure;
+
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use uuid::Uuid;
 
@@ -142,7 +144,7 @@ impl Peer {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let number = count.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(serve(Conversation { stream, left: Vec::new() }, number));
+                tokio::spawn(serve(Conversation::new(stream), number));
             }
         });
         Self { address, accepted }
@@ -158,12 +160,23 @@ impl Peer {
 }
 
 /// The peer's end of one connection.
-pub(super) struct Conversation {
-    pub(super) stream: TcpStream,
+pub(super) struct Conversation<S = TcpStream> {
+    pub(super) stream: S,
     left: Vec<u8>,
 }
 
 impl Conversation {
+    /// Closes with RST instead of FIN.
+    pub(super) fn reset(self) {
+        self.stream.set_zero_linger().expect("a socket");
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream, left: Vec::new() }
+    }
+
     /// One whole request as it came; what came before the end if the client went away.
     pub(super) async fn request(&mut self) -> Vec<u8> {
         loop {
@@ -184,11 +197,6 @@ impl Conversation {
 
     pub(super) async fn say(&mut self, text: &str) {
         let _ = self.stream.write_all(text.as_bytes()).await;
-    }
-
-    /// Closes with RST instead of FIN.
-    pub(super) fn reset(self) {
-        self.stream.set_zero_linger().expect("a socket");
     }
 
     /// Whatever comes until the client closes.
