@@ -11,14 +11,15 @@ use std::time::Duration;
 use hyper::Uri;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::{GaiAddrs, GaiFuture, GaiResolver, Name};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
+use super::address::NotPublic;
 use super::clean::one_line;
 use super::metered::Metered;
+use super::resolve::{NameNotResolved, Resolver};
 use super::socket::{Socket, Tap};
 use crate::core::reason::Reason;
 
@@ -42,22 +43,20 @@ pub(super) enum ConnectError {
     Failed(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// The resolver's error, so that it can be told from one of the socket by its type.
-#[derive(Debug, thiserror::Error)]
-#[error("name not resolved")]
-struct NameNotResolved(#[source] io::Error);
-
 impl Connector {
     /// `tls` says whom to trust.
-    pub(super) fn new(timeout: Duration, tls: ClientConfig) -> Self {
-        let mut tcp = HttpConnector::new_with_resolver(Resolver(GaiResolver::new()));
+    pub(super) fn new(timeout: Duration, tls: ClientConfig, resolver: Resolver) -> Self {
+        let mut tcp = HttpConnector::new_with_resolver(resolver.clone());
         // A request goes out in one write; waiting for an ACK to send its tail would only add latency.
         tcp.set_nodelay(true);
         // Divided among the addresses of a name, so that a dead first one leaves time for the others.
         tcp.set_connect_timeout(Some(timeout));
         tcp.enforce_http(false);
-        let https =
-            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(Tcp(tcp));
+        let https = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(Tcp { http: tcp, resolver });
         Self { https, timeout }
     }
 }
@@ -99,7 +98,10 @@ impl Service<Uri> for Connector {
 
 /// TCP alone.
 #[derive(Clone)]
-struct Tcp(HttpConnector<Resolver>);
+struct Tcp {
+    http: HttpConnector<Resolver>,
+    resolver: Resolver,
+}
 
 impl Service<Uri> for Tcp {
     type Response = TokioIo<Socket<TcpStream>>;
@@ -107,39 +109,15 @@ impl Service<Uri> for Tcp {
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.0.poll_ready(cx).map_err(Into::into)
+        self.http.poll_ready(cx).map_err(Into::into)
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = self.0.call(uri);
+        if let Err(refused) = self.resolver.admits(&uri) {
+            return Box::pin(async move { Err(refused.into()) });
+        }
+        let connecting = self.http.call(uri);
         Box::pin(async move { Ok(TokioIo::new(Socket::new(connecting.await?.into_inner()))) })
-    }
-}
-
-#[derive(Clone)]
-struct Resolver(GaiResolver);
-
-impl Service<Name> for Resolver {
-    type Response = GaiAddrs;
-    type Error = NameNotResolved;
-    type Future = Resolving;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), NameNotResolved>> {
-        self.0.poll_ready(cx).map_err(NameNotResolved)
-    }
-
-    fn call(&mut self, name: Name) -> Resolving {
-        Resolving(self.0.call(name))
-    }
-}
-
-struct Resolving(GaiFuture);
-
-impl Future for Resolving {
-    type Output = Result<GaiAddrs, NameNotResolved>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx).map_err(NameNotResolved)
     }
 }
 
@@ -148,6 +126,9 @@ pub(super) fn reason_not_reached(error: &(dyn Error + 'static)) -> Reason {
     for cause in causes(error) {
         if cause.is::<NameNotResolved>() {
             return Reason::NameNotResolved;
+        }
+        if cause.is::<NotPublic>() {
+            return Reason::AddressNotPublic;
         }
         if let Some(error) = cause.downcast_ref::<io::Error>() {
             // An error that wraps another one comes from the handshake: of TLS itself, or of the socket during it.
@@ -161,8 +142,11 @@ pub(super) fn reason_not_reached(error: &(dyn Error + 'static)) -> Reason {
     Reason::NotReached
 }
 
-/// What TLS or the operating system said, where they said something: one short line.
+/// What TLS, the operating system or we ourselves said, where somebody said something: one short line.
 pub(super) fn said(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(refused) = causes(error).find_map(|cause| cause.downcast_ref::<NotPublic>()) {
+        return Some(refused.to_string());
+    }
     let error = causes(error).find_map(|cause| cause.downcast_ref::<io::Error>())?;
     Some(match wrapped(error) {
         None => error.kind().to_string(),

@@ -35,11 +35,11 @@ pub(super) fn timed_out(sent: Sent, limits: &Limits) -> Finding {
     }
 }
 
-/// The exchange broke off.
-pub(super) fn broken(error: &Error, sent: Sent, limits: &Limits) -> Finding {
+/// The exchange broke off. `host_from_data`: an action's params say where it goes.
+pub(super) fn broken(error: &Error, sent: Sent, limits: &Limits, host_from_data: bool) -> Finding {
     match sent {
         Sent::Nothing { missed: true } => too_late(limits),
-        Sent::Nothing { missed: false } => not_sent(error),
+        Sent::Nothing { missed: false } => not_sent(error, host_from_data),
         Sent::Bytes(traffic) if traffic.missed => {
             Finding::because(Evidence::NoAnswer, Reason::Timeout).with_detail(crossed("stopped at its time", traffic))
         }
@@ -57,8 +57,14 @@ pub(super) fn told(finding: &Finding) -> String {
     }
 }
 
-fn not_sent(error: &Error) -> Finding {
-    let finding = Finding::because(Evidence::NotSent, reason_not_reached(error));
+/// An address that is not public is, of a host in the configuration, a matter of that or of DNS, which a person mends and
+/// the action then goes out. A host that the action itself names cannot be mended: it can never be sent, and trying again
+/// would only let whoever chose the host probe our network over and over.
+fn not_sent(error: &Error, host_from_data: bool) -> Finding {
+    let finding = match reason_not_reached(error) {
+        Reason::AddressNotPublic if host_from_data => Finding::because(Evidence::Unsendable, Reason::Unsendable),
+        reason => Finding::because(Evidence::NotSent, reason),
+    };
     match said(error) {
         // The connector's own timer and the one for each address may go off together.
         _ if took_too_long(error) => finding.with_detail(NO_CONNECTION_IN_TIME),

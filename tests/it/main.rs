@@ -23,12 +23,14 @@ mod daemon_crash;
 mod daemon_delivery;
 mod daemon_doubt;
 mod daemon_drain;
+mod daemon_edges;
 mod daemon_log;
 mod daemon_lookup;
 #[cfg(feature = "test-hooks")]
 mod daemon_panic;
 mod daemon_retry;
 mod daemon_stops;
+mod daemon_tls;
 mod daemon_trouble;
 mod daemon_waking;
 mod database_tls;

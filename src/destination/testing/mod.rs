@@ -37,6 +37,7 @@ pub(super) fn target(base_url: &str) -> Target {
         tls: Tls::default(),
         connect_timeout: Duration::from_secs(3),
         max_in_flight: 16,
+        public_only: false,
     }
 }
 
@@ -137,7 +138,15 @@ impl Peer {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        Self::at("127.0.0.1:0".parse().expect("an address"), serve).await
+    }
+
+    /// The same at an address of one's choice.
+    pub(super) async fn at<F>(address: SocketAddr, serve: impl Fn(Conversation, usize) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = TcpListener::bind(address).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let accepted = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&accepted);

@@ -3,5 +3,7 @@
 mod answered;
 mod asked;
 mod departing;
+mod idle;
 mod lost;
+mod reached;
 mod secure;
