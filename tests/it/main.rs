@@ -50,3 +50,4 @@ mod settle;
 mod settle_again;
 mod status;
 mod tidy;
+mod wire;
