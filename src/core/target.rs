@@ -96,7 +96,7 @@ pub struct Target {
 impl Target {
     /// Whether params say on which host it is.
     pub fn host_from_data(&self) -> bool {
-        let before_path = self.base_url.source().splitn(4, '/').nth(2).unwrap_or_default();
+        let before_path = self.base_url.source().split('/').nth(2).unwrap_or_default();
         before_path.contains('{')
     }
 }

@@ -61,9 +61,11 @@ pub(super) fn told(finding: &Finding) -> String {
 /// the action then goes out. A host that the action itself names cannot be mended: it can never be sent, and trying again
 /// would only let whoever chose the host probe our network over and over.
 fn not_sent(error: &Error, host_from_data: bool) -> Finding {
-    let finding = match reason_not_reached(error) {
-        Reason::AddressNotPublic if host_from_data => Finding::because(Evidence::Unsendable, Reason::Unsendable),
-        reason => Finding::because(Evidence::NotSent, reason),
+    let reason = reason_not_reached(error);
+    let finding = if host_from_data && reason == Reason::AddressNotPublic {
+        Finding::because(Evidence::Unsendable, Reason::Unsendable)
+    } else {
+        Finding::because(Evidence::NotSent, reason)
     };
     match said(error) {
         // The connector's own timer and the one for each address may go off together.

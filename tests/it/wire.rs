@@ -140,7 +140,7 @@ async fn r13_every_fault_of_the_wire_is_evidence_of_a_kind_and_leaves_a_state() 
     let mut names = Vec::new();
     let mut behaviours = BTreeMap::new();
     let mut fronts = Vec::new();
-    let unreached = unreached(&world).await.into_iter().map(|(name, peer, fronts)| (name, peer, fronts));
+    let unreached = unreached(&world).await.into_iter();
     for (name, peer, keep) in unreached.chain(answered().into_iter().map(|(name, peer)| (name, peer, vec![]))) {
         fronts.extend(keep);
         let number = names.len();

@@ -3,6 +3,7 @@
 mod answered;
 mod asked;
 mod departing;
+mod hostile;
 mod idle;
 mod lost;
 mod reached;
