@@ -55,7 +55,10 @@ impl Destination {
                 let body = read_body(body, reads(head.status, &head.headers), max, last).await;
                 Heard::Answer(Answer { status: head.status, headers: head.headers, body }, ticket)
             }
-            Some(Err(error)) => Heard::Nothing(unanswered::broken(&error, ticket.end(), limits)),
+            Some(Err(error)) => {
+                let host_from_data = self.target.host_from_data();
+                Heard::Nothing(unanswered::broken(&error, ticket.end(), limits, host_from_data))
+            }
             None => Heard::Nothing(unanswered::timed_out(ticket.end(), limits)),
         }
     }
