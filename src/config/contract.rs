@@ -58,6 +58,11 @@ impl Promise {
         deciding.chain(surest).max()
     }
 
+    /// The note of each rule, in the order of the contract's rules.
+    pub fn rule_notes(&self) -> &[Option<String>] {
+        &self.rule_notes
+    }
+
     /// The values that decide an outcome and that nobody has verified, as in `key.window`. Nothing may rest on them
     /// unless the operation's owner says so.
     pub fn unverified(&self) -> Vec<String> {
