@@ -54,7 +54,7 @@ impl Promise {
     /// nothing says it.
     pub fn trust(&self) -> Option<Trust> {
         let surest = self.sources.iter().map(|source| source.trust).min();
-        let deciding = self.marks.iter().filter(|mark| mark.decides()).map(|mark| mark.trust);
+        let deciding = self.marks.iter().filter(|mark| mark.decides(&self.contract)).map(|mark| mark.trust);
         deciding.chain(surest).max()
     }
 
@@ -69,7 +69,11 @@ impl Promise {
         if !self.sources.is_empty() && self.sources.iter().all(|source| source.trust == Trust::Memory) {
             return vec!["everything in it".to_owned()];
         }
-        self.marks.iter().filter(|mark| mark.decides() && mark.trust == Trust::Memory).map(Mark::path).collect()
+        self.marks
+            .iter()
+            .filter(|mark| mark.decides(&self.contract) && mark.trust == Trust::Memory)
+            .map(Mark::path)
+            .collect()
     }
 }
 
