@@ -10,8 +10,9 @@ use super::build::Built;
 use super::departure::{Outgoing, Ticket};
 use super::judge::Reads;
 use super::{Destination, LAST_POLL, LOOK, Limits, STRANDED, unanswered};
-use crate::clock::Uptime;
-use crate::core::evidence::Finding;
+use crate::clock::{Uptime, wall};
+use crate::core::evidence::{Evidence, Finding};
+use crate::core::reason::Reason;
 
 /// What came of a request.
 pub(super) enum Heard {
@@ -40,11 +41,17 @@ impl Destination {
     /// The same without the first look at the clock.
     pub(super) async fn let_depart(
         &self,
-        built: Built,
+        mut built: Built,
         limits: &Limits,
         max: usize,
         reads: impl FnOnce(StatusCode, &HeaderMap) -> Reads,
     ) -> Heard {
+        // Only now: a signature must not be older than it has to be.
+        if let Err(why) = self.stem.sign(&mut built, wall()) {
+            return Heard::Nothing(
+                Finding::because(Evidence::Unsendable, Reason::Unsendable).with_detail(why.to_string()),
+            );
+        }
         let Built { mut request, body } = built;
         let ticket = Ticket::new(&mut request, limits.leave_by());
         let request = request.map(|()| ticket.body(body));

@@ -117,7 +117,7 @@ impl Destination {
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(usize::try_from(target.max_in_flight).unwrap_or(usize::MAX))
             .build(Connector::new(target.connect_timeout, tls));
-        Ok(Self { stem: Stem::new(&target), mask: Mask::new(&target.auth), client, target })
+        Ok(Self { stem: Stem::new(&target), mask: Mask::of(&target), client, target })
     }
 
     /// Sends once. Takes as long as `limits` allow; never longer, but for one bounded last look at what has arrived.

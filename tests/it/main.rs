@@ -33,6 +33,7 @@ mod daemon_narrow;
 mod daemon_panic;
 mod daemon_poison;
 mod daemon_retry;
+mod daemon_sign;
 mod daemon_stops;
 mod daemon_trouble;
 mod daemon_waking;
