@@ -6,6 +6,7 @@ use base64::Engine as _;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
+use super::request::Template;
 use super::target::Secret;
 
 /// How requests are signed.
@@ -122,7 +123,7 @@ impl fmt::Debug for SigningKey {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ClientCredentials {
     /// Where tokens are had: `https://` or `http://`, without placeholders, credentials and fragment.
-    pub token_url: String,
+    pub token_url: Template,
     /// Who we are there.
     pub client_id: String,
     /// How we prove it.

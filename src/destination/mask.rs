@@ -17,6 +17,7 @@ const ECHO_MIN_BYTES: usize = 4;
 const SENT_MAX_BYTES: usize = 256 * 1024;
 
 /// Knows the credentials of a destination in the forms in which they are sent.
+#[derive(Clone)]
 pub(super) struct Mask {
     secrets: Vec<Vec<u8>>,
 }
@@ -53,6 +54,13 @@ impl Mask {
         if !secret.is_empty() {
             self.secrets.push(secret);
         }
+    }
+
+    /// The same, with one secret more.
+    pub(super) fn and(&self, secret: &str) -> Self {
+        let mut mask = self.clone();
+        mask.add(secret);
+        mask
     }
 
     /// The first `window` bytes of `text` with credentials and echoes of `sent` masked.

@@ -16,6 +16,7 @@ mod exchange;
 mod judge;
 mod mask;
 mod metered;
+mod oauth;
 mod tls;
 mod unanswered;
 mod wire;
@@ -41,13 +42,14 @@ use departure::Outgoing;
 use exchange::Heard;
 use judge::{Against, Asked, Expected, Mark, explain, judge, reads, unsettled};
 use mask::Mask;
+use oauth::OAuth;
 
 use crate::clock::{Uptime, wall};
 use crate::core::action::{AttemptId, Fence, Intent};
 use crate::core::contract::{Compare, Question};
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::reason::Reason;
-use crate::core::target::{Operation, Target};
+use crate::core::target::{Auth, Operation, Target};
 
 /// One second less than the shortest idle time that is common among servers (Node.js: 5 s), so that it is mostly us
 /// who let go of an idle connection. Where it is the server after all, the wire tells what was sent.
@@ -77,6 +79,8 @@ pub struct Destination {
     target: Target,
     stem: Stem,
     mask: Mask,
+    /// Tokens, where it wants them.
+    oauth: Option<OAuth>,
     client: Client<Connector, Outgoing>,
 }
 
@@ -117,7 +121,11 @@ impl Destination {
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(usize::try_from(target.max_in_flight).unwrap_or(usize::MAX))
             .build(Connector::new(target.connect_timeout, tls));
-        Ok(Self { stem: Stem::new(&target), mask: Mask::of(&target), client, target })
+        let oauth = match &target.auth {
+            Auth::OAuth2(credentials) => Some(OAuth::new(credentials, &target)?),
+            Auth::None | Auth::Bearer(_) | Auth::Basic { .. } | Auth::Header { .. } => None,
+        };
+        Ok(Self { stem: Stem::new(&target), mask: Mask::of(&target), oauth, client, target })
     }
 
     /// Sends once. Takes as long as `limits` allow; never longer, but for one bounded last look at what has arrived.
@@ -133,8 +141,8 @@ impl Destination {
         let against = Against { contract, keyed: carries_key(operation), expected };
         let body = built.body.clone();
         let reads = |status, headers: &HeaderMap| reads(contract, status, headers);
-        let (answer, ticket) = match self.exchange(built, &limits, operation.response_max_bytes, reads).await {
-            Heard::Answer(answer, ticket) => (answer, ticket),
+        let (answer, ticket, mask) = match self.exchange(built, &limits, operation.response_max_bytes, reads).await {
+            Heard::Answer(answer, ticket, mask) => (answer, ticket, mask),
             Heard::Nothing(finding) => return finding,
         };
         let finding = judge(&against, &answer, wall());
@@ -145,7 +153,7 @@ impl Destination {
             }
         }
         ticket.release(OLDEST);
-        explained(finding, || explain(contract, &answer, &self.mask, &body))
+        explained(finding, || explain(contract, &answer, &mask, &body))
     }
 
     /// Asks whether an action took effect, by its contract's lookup. Takes as long as [`Destination::send`].
@@ -195,12 +203,19 @@ impl Destination {
         };
         let reads = |status, headers: &HeaderMap| mark.reads(status, headers);
         match self.exchange(built, limits, operation.response_max_bytes, reads).await {
-            Heard::Answer(answer, ticket) => {
+            Heard::Answer(answer, ticket, mask) => {
                 let finding = mark.judge(&answer, wall());
                 ticket.release(OLDEST);
-                explained(finding, || explain(mark.contract, &answer, &self.mask, &intent.body))
+                explained(finding, || explain(mark.contract, &answer, &mask, &intent.body))
             }
-            Heard::Nothing(finding) => unsettled(unanswered::told(&finding)),
+            Heard::Nothing(finding) => {
+                let unanswered = unsettled(unanswered::told(&finding));
+                match finding.reason {
+                    // Nothing else can be asked there either.
+                    Some(Reason::CredentialsUnavailable) => Finding { reason: finding.reason, ..unanswered },
+                    Some(_) | None => unanswered,
+                }
+            }
         }
     }
 

@@ -245,9 +245,11 @@ fn report(pauses: &Pauses, outcome: &Outcome) {
     }
     let name = &outcome.route.operation.target;
     let answered = outcome.finding.status.is_some();
-    // A lookup can be refused for our credentials too; its evidence is that it settled nothing.
-    let blocked =
-        outcome.finding.evidence == Evidence::Blocked || outcome.finding.reason == Some(Reason::CredentialsRefused);
+    // A lookup can be refused for our credentials too; its evidence is that it settled nothing. Without a token there is
+    // nothing to send with.
+    let without = [Reason::CredentialsRefused, Reason::CredentialsUnavailable];
+    let blocked = outcome.finding.evidence == Evidence::Blocked
+        || outcome.finding.reason.is_some_and(|reason| without.contains(&reason));
     match pauses.learnt(outcome.route.destination_index, blocked, answered) {
         Change::None => {}
         Change::Paused => events::destination_paused(name, outcome.finding.status),

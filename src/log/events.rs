@@ -188,7 +188,7 @@ pub fn abandoned(action: ActionId) {
     error!(%action, "action abandoned");
 }
 
-/// The destination refused our credentials: nothing but a probe is sent to it.
+/// The destination refused our credentials, or there are none to be had: nothing but a probe is sent to it.
 pub fn destination_paused(destination: &str, status: Option<u16>) {
     error!(destination, status, fix = "auth of this destination", "destination paused");
 }

@@ -29,6 +29,7 @@ mod daemon_drain;
 mod daemon_log;
 mod daemon_lookup;
 mod daemon_narrow;
+mod daemon_oauth;
 #[cfg(feature = "test-hooks")]
 mod daemon_panic;
 mod daemon_poison;

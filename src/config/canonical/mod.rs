@@ -116,7 +116,7 @@ fn auth_parts(auth: &Auth) -> Option<(&'static str, String)> {
         Auth::Header { name, .. } => Some(("header", inline([("name", text(name)), ("value", secret())]))),
         Auth::OAuth2(client) => {
             let ClientCredentials { token_url, client_id, client_auth, scope, audience, .. } = client;
-            let mut parts = vec![("token_url", text(token_url)), ("client_id", text(client_id))];
+            let mut parts = vec![("token_url", text(token_url.source())), ("client_id", text(client_id))];
             parts.push(("client_secret", secret()));
             parts.push(("client_auth", text(name_of(&ClientAuth::ALL, client_auth))));
             parts.extend(scope.as_ref().map(|scope| ("scope", text(scope))));

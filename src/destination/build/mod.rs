@@ -25,7 +25,7 @@ pub(super) use planting::carries_key;
 use planting::{What, body, plantings};
 pub(super) use sent::Sent;
 use stem::Draft;
-pub(super) use stem::{Stem, basic};
+pub(super) use stem::{OUTBOXD, Stem, basic};
 pub(super) use unbuildable::Unbuildable;
 
 use super::Claim;

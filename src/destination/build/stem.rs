@@ -23,7 +23,9 @@ use crate::core::request::{RequestTemplate, Template};
 use crate::core::target::{Auth, Target};
 use crate::destination::Claim;
 
-const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("outboxd/", env!("CARGO_PKG_VERSION")));
+/// Who asks.
+pub(in crate::destination) const OUTBOXD: HeaderValue =
+    HeaderValue::from_static(concat!("outboxd/", env!("CARGO_PKG_VERSION")));
 const OUTBOX_ACTION: HeaderName = HeaderName::from_static("outbox-action");
 const OUTBOX_ATTEMPT: HeaderName = HeaderName::from_static("outbox-attempt");
 const OUTBOX_FENCE: HeaderName = HeaderName::from_static("outbox-fence");
@@ -115,7 +117,7 @@ impl Stem {
         let auth = self.auth.as_ref().map_err(Clone::clone)?;
         out.reserve(10 + draft.template.headers.len());
         out.insert(header::HOST, host);
-        out.insert(header::USER_AGENT, USER_AGENT);
+        out.insert(header::USER_AGENT, OUTBOXD);
         if let Some(content_type) = draft.content_type {
             set(out, header::CONTENT_TYPE, content_type)?;
         }
