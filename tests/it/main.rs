@@ -33,6 +33,7 @@ mod daemon_oauth;
 #[cfg(feature = "test-hooks")]
 mod daemon_panic;
 mod daemon_poison;
+mod daemon_reload;
 mod daemon_retry;
 mod daemon_sign;
 mod daemon_stops;
