@@ -4,6 +4,9 @@
 //! (`exchange`, `departure`, `wire`), reads the answer as far as somebody needs it (`answer`), and says what it means
 //! (`judge`). Where no answer comes, the wire's count says whether anything was sent.
 //!
+//! Credentials that are not the same for every request come last: a token (`oauth`) and a signature over the bytes that
+//! are handed over (`build::sign`).
+//!
 //! [`Destination::look_up`] and [`Destination::cancel`] go the same way; what they learn is about an earlier send, never
 //! about a request of their own.
 
