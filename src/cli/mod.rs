@@ -11,6 +11,7 @@ mod migrate;
 mod operations;
 mod print;
 mod prune;
+mod reload;
 mod resolve;
 mod retry;
 mod review;

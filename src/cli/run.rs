@@ -4,11 +4,11 @@ use std::path::Path;
 
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::{Exit, set_up};
+use super::{Exit, reload, set_up};
 use crate::config::Secrets;
 use crate::dispatcher::{Dispatcher, Stop};
 
-/// Logs, configuration refused before any connection, run, drain, say how it went.
+/// Logs, configuration refused before any connection, run, drain, say how it went. SIGHUP reads the configuration again.
 pub async fn run(path: &Path) -> Exit {
     let config = match set_up::load(path, Secrets::Resolve) {
         Ok(config) => config,
@@ -16,10 +16,13 @@ pub async fn run(path: &Path) -> Exit {
     };
     set_up::start_log(&config);
     let stop = Stop::default();
-    if let Err(error) = stop_on_signals(stop.clone()) {
-        eprintln!("failed to listen for signals: {error}");
-        return Exit::Failed;
-    }
+    let hangup = match stop_on_signals(stop.clone()).and_then(|()| signal(SignalKind::hangup())) {
+        Ok(hangup) => hangup,
+        Err(error) => {
+            eprintln!("failed to listen for signals: {error}");
+            return Exit::Failed;
+        }
+    };
     let ledger = match set_up::ledger(&config) {
         Ok(ledger) => ledger,
         Err(error) => {
@@ -27,14 +30,17 @@ pub async fn run(path: &Path) -> Exit {
             return Exit::Failed;
         }
     };
-    let dispatcher = match Dispatcher::new(set_up::settings(&config), ledger, set_up::catalogue(&config)) {
-        Ok(dispatcher) => dispatcher,
+    let (dispatcher, reloader) = match Dispatcher::new(set_up::settings(&config), ledger, set_up::catalogue(&config)) {
+        Ok(made) => made,
         Err(error) => {
             eprintln!("{}: {error}", path.display());
             return Exit::ConfigRefused;
         }
     };
-    match dispatcher.run(stop).await {
+    let reload = tokio::spawn(reload::run(path.to_owned(), config, reloader, hangup));
+    let ended = dispatcher.run(stop).await;
+    reload.abort();
+    match ended {
         Ok(abandoned) if abandoned.is_empty() => Exit::Done,
         Ok(_) => Exit::Abandoned,
         Err(error) => set_up::exit_of(&error).unwrap_or(Exit::Failed),

@@ -54,6 +54,16 @@ pub(super) fn check(name: &str, table: &Table<'_>, parts: &Parts<'_>) -> Result<
     if let Some(message) = key.and_then(|key| window_is_long_enough(policy, key)) {
         refuse("contract", message);
     }
+    if contract.sign.is_some() && target.signing.is_none() {
+        let (contract, target) = (&contract.name, quoted(&target.name));
+        refuse(
+            "contract",
+            format!("contract {contract:?} needs signed requests; give [destination.{target}] an `auth` with `sign`"),
+        );
+    }
+    for header in signed_twice(request, promise, target) {
+        refuse("request", format!("header `{header}` is set twice: the destination's `sign` writes it too"));
+    }
     for message in in_time(policy, contract) {
         refuse("review_after", message);
     }
@@ -175,11 +185,25 @@ fn asks_by_what_is_sent(promise: &Promise, request: &RequestTemplate) -> Vec<Str
 fn places(promise: &Promise) -> Vec<(&'static str, &Place)> {
     let contract = &promise.contract;
     let key = contract.key.iter();
-    let key_place = key.clone().filter(|_| promise.needs_place).map(|key| ("the key", &key.place));
+    let key_place = key.clone().filter(|_| promise.needs_place).map(|key| (THE_KEY, &key.place));
     let reference = contract.reference.iter().map(|reference| ("our reference", &reference.place));
     let also = key.flat_map(|key| &key.also).map(|(place, _)| ("a value", place));
     key_place.chain(reference).chain(also).collect()
 }
+
+/// The headers of the signature that something else sets too. Only the contract's key may be the id.
+fn signed_twice<'a>(request: &'a RequestTemplate, promise: &'a Promise, target: &Target) -> Vec<&'a str> {
+    let Some(signing) = &target.signing else { return vec![] };
+    let written = signing.scheme.headers();
+    let set = request.headers.iter().map(|(header, _)| header.as_str());
+    let planted = places(promise).into_iter().filter_map(|(what, place)| match place {
+        Place::Header(name) if what != THE_KEY || *name != written[0] => Some(name.as_str()),
+        Place::Header(_) | Place::Path(_) | Place::Query(_) | Place::Json(_) | Place::Form(_) => None,
+    });
+    set.chain(planted).filter(|header| written.contains(header)).collect()
+}
+
+const THE_KEY: &str = "the key";
 
 fn place_is_there(what: &str, place: &Place, request: &RequestTemplate, target: &Target) -> Option<String> {
     match place {

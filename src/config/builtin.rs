@@ -17,7 +17,7 @@ macro_rules! files {
 }
 
 /// File name and text of each.
-pub(super) const FILES: [(&str, &str); 33] = files![
+pub(super) const FILES: [(&str, &str); 34] = files![
     "adyen.checkout.payments.toml",
     "aws.sqs.fifo.send.toml",
     "brevo.smtp.send.toml",
@@ -44,6 +44,7 @@ pub(super) const FILES: [(&str, &str); 33] = files![
     "sendgrid.mail.send.toml",
     "slack.chat.postMessage.toml",
     "square.payments.create.toml",
+    "standard-webhooks.deliver.toml",
     "stripe.v1.payment_intents.create.toml",
     "stripe.v1.post.toml",
     "stripe.v2.post.toml",

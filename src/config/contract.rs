@@ -12,6 +12,7 @@ use super::trust::{self, Mark, Trust};
 use super::{ask, consistent, rule};
 use crate::core::action::ActionId;
 use crate::core::contract::{Contract, Receipt, Reference, WaitAt, WaitFormat};
+use crate::core::credentials::Scheme;
 
 /// A contract as it is shown to people: the promise, and where it is written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -138,6 +139,7 @@ fn parse(name: &str, table: &Table<'_>, built_in: bool) -> Result<Promise, Repor
         read.into_iter().collect::<Result<Vec<_>, _>>()
     });
     let (lookup, cancel, hint) = (ask::lookup(table), ask::cancel(table), ask::hint(table));
+    let sign = sign(table);
     schema?;
     transport?;
     let (key, key_notes, needs_place, resend_within) = match key? {
@@ -158,6 +160,7 @@ fn parse(name: &str, table: &Table<'_>, built_in: bool) -> Result<Promise, Repor
         lookup: lookup?,
         cancel: cancel?,
         hint: hint?,
+        sign: sign?,
     };
     consistent::check(table, &contract, needs_place)?;
     Ok(Promise {
@@ -203,6 +206,20 @@ fn receipt(contract: &Table<'_>) -> Result<Receipt, Reported> {
     });
     let request_id = source_if(&table, "request_id");
     Ok(Receipt { id: id?, request_id: request_id? })
+}
+
+/// How requests must be signed.
+fn sign(contract: &Table<'_>) -> Result<Option<Scheme>, Reported> {
+    let Some(table) = contract.sub("sign")? else { return Ok(None) };
+    let scheme = table.choice("scheme", &Scheme::PROMISED)?;
+    let per_attempt = &scheme.headers()[1..];
+    let same = |given: &[String]| {
+        given.len() == per_attempt.len() && per_attempt.iter().all(|name| given.iter().any(|one| one == name))
+    };
+    match table.texts("per_attempt")? {
+        given if given.is_empty() || same(&given) => Ok(Some(scheme)),
+        _ => Err(table.wrong("per_attempt", format!("must be {}, or left out", per_attempt.join(" and ")))),
+    }
 }
 
 /// Where an answer says how long to wait.

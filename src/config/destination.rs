@@ -1,9 +1,10 @@
 //! `[destination.NAME]`: an external system.
 
 use super::http;
-use super::problem::Reported;
+use super::problem::{At, Reported};
 use super::secret::{Secrets, Sources};
 use super::table::Table;
+use crate::core::credentials::{ClientAuth, ClientCredentials, Scheme, Signing, SigningKey};
 use crate::core::target::{Auth, Identity, Secret, Target, Tls};
 
 pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Result<Target, Reported> {
@@ -11,7 +12,7 @@ pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Res
         .text("base_url")
         .and_then(|url| http::base_url(&url).map_err(|complaint| table.wrong("base_url", complaint)));
     let account = table.text_if("account");
-    let (auth, tls) = (auth(table, sources), tls(table, sources));
+    let (auth, signing, tls) = (auth(table, sources), signing(table, sources), tls(table, sources));
     let (connect_timeout, max_in_flight) = (table.duration("connect_timeout"), table.integer("max_in_flight"));
     let public_only = table.boolean("public_only");
     Ok(Target {
@@ -19,6 +20,7 @@ pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Res
         base_url: base_url?,
         account: account?,
         auth: auth?,
+        signing: signing?,
         tls: tls?,
         connect_timeout: connect_timeout?,
         max_in_flight: max_in_flight?,
@@ -28,15 +30,64 @@ pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Res
 
 fn auth(destination: &Table<'_>, sources: &Sources<'_>) -> Result<Auth, Reported> {
     let Some(table) = destination.sub("auth")? else { return Ok(Auth::None) };
-    let given: Vec<_> = ["bearer", "basic", "header"].into_iter().filter(|key| table.item(key).is_some()).collect();
+    let given: Vec<_> = WAYS.into_iter().filter(|key| table.item(key).is_some()).collect();
     match given.as_slice() {
         ["bearer"] => Ok(Auth::Bearer(header_secret(&table, "bearer", sources)?)),
         ["basic"] => basic(&table, sources),
         ["header"] => header(&table, sources),
-        // `sign` has been refused as a key of a later version.
-        [] if table.item("sign").is_some() => Err(Reported),
-        _ => Err(destination.wrong("auth", "must have exactly one of `bearer`, `basic`, `header`")),
+        ["oauth2"] => oauth2(&table, sources),
+        [] if table.item("sign").is_some() => Ok(Auth::None),
+        _ => Err(destination.wrong(
+            "auth",
+            "must have exactly one of `bearer`, `basic`, `header`, `oauth2`; `sign` may stand alone or beside it",
+        )),
     }
+}
+
+/// What tells the destination who we are; `sign` may come to it.
+const WAYS: [&str; 4] = ["bearer", "basic", "header", "oauth2"];
+
+fn oauth2(auth: &Table<'_>, sources: &Sources<'_>) -> Result<Auth, Reported> {
+    let Some(table) = auth.sub("oauth2")? else { return Err(auth.missing("oauth2")) };
+    let token_url = table
+        .text("token_url")
+        .and_then(|url| http::token_url(&url).map_err(|complaint| table.wrong("token_url", complaint)));
+    let client_id = table.text("client_id");
+    let client_secret = required(&table, "client_secret", sources);
+    let client_auth = table.choice("client_auth", &ClientAuth::ALL);
+    let (scope, audience) = (table.text_if("scope"), table.text_if("audience"));
+    Ok(Auth::OAuth2(ClientCredentials {
+        token_url: token_url?,
+        client_id: client_id?,
+        client_secret: client_secret?,
+        client_auth: client_auth?,
+        scope: scope?,
+        audience: audience?,
+    }))
+}
+
+fn signing(destination: &Table<'_>, sources: &Sources<'_>) -> Result<Option<Signing>, Reported> {
+    let Ok(Some(auth)) = destination.sub("auth") else { return Ok(None) };
+    if auth.item("sign").is_some_and(|item| item.value.is_str()) {
+        return Err(auth.wrong(
+            "sign",
+            "must say with what; write `{ scheme = \"standard-webhooks\", secrets = [{ env = \"NAME\" }] }`",
+        ));
+    }
+    let Some(table) = auth.sub("sign")? else { return Ok(None) };
+    let (scheme, secrets) = (table.choice("scheme", &Scheme::ALL), sources.secrets(&table, "secrets"));
+    let read = |(secret, at): (Secret, At<'_>)| {
+        SigningKey::parse(&secret).map_err(|bad| table.report(at, format!("`secrets` in {} {bad}", table.title())))
+    };
+    let keys: Vec<_> = secrets?.into_iter().map(read).collect();
+    let signing = Signing { scheme: scheme?, keys: keys.into_iter().collect::<Result<_, _>>()? };
+    if let Some(Ok(Some(header))) = auth.item("header").map(|_| auth.sub("header"))
+        && let Ok(Some(name)) = header.text_if("name")
+        && signing.scheme.headers().contains(&name.to_ascii_lowercase().as_str())
+    {
+        return Err(header.wrong("name", "is a header that `sign` writes"));
+    }
+    Ok(Some(signing))
 }
 
 fn tls(destination: &Table<'_>, sources: &Sources<'_>) -> Result<Tls, Reported> {

@@ -84,6 +84,20 @@ fn path_characters(text: &str) -> Result<(), String> {
     }
 }
 
+/// Where tokens are had. The value is never quoted.
+pub(super) fn token_url(text: &str) -> Result<Template, String> {
+    let (plain, query) = text.split_once('?').map_or((text, None), |(plain, query)| (plain, Some(query)));
+    if text.contains(['{', '}']) {
+        return Err("must not hold placeholders".to_owned());
+    }
+    base_url(plain)?;
+    if query.is_some_and(|query| query.contains('#')) {
+        return Err("must not hold a fragment".to_owned());
+    }
+    path_characters(query.unwrap_or_default())?;
+    template(text)
+}
+
 /// A base URL, without slashes at its end. The value is never quoted: people write credentials into URLs.
 pub(super) fn base_url(text: &str) -> Result<Template, String> {
     const FORM: &str = "must be https://host[:port][/path] (or http://…)";
@@ -166,6 +180,19 @@ mod tests {
         ];
         for url in wrong {
             let refused = base_url(url).expect_err(url);
+            assert!(!refused.contains("hunter2"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_token_url_is_whole_and_never_quoted() {
+        for url in ["https://id.example/oauth/token", "http://[::1]:80/t?tenant=a%20b&x=1", "https://id.example"] {
+            assert_eq!(token_url(url).map(|url| url.source().to_owned()).as_deref(), Ok(url));
+        }
+        let wrong =
+            ["", "/token", "https://u:hunter2@h/t", "https://h/{hunter2}", "https://h/t?x=hunter2#f", "https://h/#"];
+        for url in wrong {
+            let refused = token_url(url).expect_err(url);
             assert!(!refused.contains("hunter2"), "{refused}");
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use toml::de::DeValue;
 
-use super::problem::Reported;
+use super::problem::{At, Reported};
 use super::table::{Table, type_of};
 use crate::core::target::Secret;
 
@@ -79,16 +79,42 @@ impl Sources<'_> {
         }
     }
 
+    /// A list of a destination's secrets, at least one, each with where it stands. Those that are not read are left out.
+    pub(super) fn secrets<'t>(&self, table: &Table<'t>, key: &str) -> Result<Vec<(Secret, At<'t>)>, Reported> {
+        let places = table.list(key)?;
+        if places.is_empty() {
+            return Err(match table.item(key) {
+                Some(_) => table.wrong(key, "must not be an empty list"),
+                None => table.missing(key),
+            });
+        }
+        let resolve = self.secrets == Secrets::Resolve;
+        let read = |place: &Table<'t>| {
+            let read = self.place(place, resolve);
+            let read =
+                read.map_err(|complaint| table.report(place.at, format!("`{key}` in {} {complaint}", table.title())));
+            Ok(read?.map(|secret| (secret, place.at)))
+        };
+        let read: Vec<_> = places.iter().map(read).collect();
+        read.into_iter().filter_map(Result::transpose).collect()
+    }
+
     fn elsewhere(&self, table: &Table<'_>, key: &str, resolve: bool) -> Result<Option<Secret>, Reported> {
         let Some(place) = table.sub(key)? else { return Ok(None) };
-        let (env, file) = (place.text_if("env"), place.text_if("file"));
-        let read = match (env?, file?) {
-            (Some(name), None) if resolve => self.env_value(&name),
-            (None, Some(path)) if resolve => self.file_content(Path::new(&path)),
-            (Some(_), None) | (None, Some(_)) => return Ok(Some(Secret::new(""))),
+        let read = self.place(&place, resolve).map_err(|complaint| table.wrong(key, complaint));
+        Ok(Some(read?.unwrap_or_else(|| Secret::new(""))))
+    }
+
+    /// What stands at a place; `None` where it is not read.
+    fn place(&self, place: &Table<'_>, resolve: bool) -> Result<Option<Secret>, String> {
+        // What is no string has been reported.
+        let (Ok(env), Ok(file)) = (place.text_if("env"), place.text_if("file")) else { return Ok(None) };
+        match (env, file) {
+            (Some(name), None) if resolve => self.env_value(&name).map(Some),
+            (None, Some(path)) if resolve => self.file_content(Path::new(&path)).map(Some),
+            (Some(_), None) | (None, Some(_)) => Ok(None),
             (Some(_), Some(_)) | (None, None) => Err("needs either `env` or `file`".to_owned()),
-        };
-        read.map(Some).map_err(|complaint| table.wrong(key, complaint))
+        }
     }
 
     fn env_value(&self, name: &str) -> Result<Secret, String> {

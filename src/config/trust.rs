@@ -90,7 +90,7 @@ fn looks_up_by_reference(contract: &Contract) -> bool {
 /// Every mark of a contract, in the order of its tables.
 pub(super) fn marks(contract: &Table<'_>) -> Result<Vec<Mark>, Reported> {
     let mut marks = of(contract, "");
-    for key in ["key", "ref", "receipt", "pace", "lookup", "cancel", "hint"] {
+    for key in ["key", "ref", "receipt", "pace", "sign", "lookup", "cancel", "hint"] {
         if let Some(table) = contract.sub(key)? {
             marks.extend(of(&table, key));
         }

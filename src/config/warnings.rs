@@ -43,16 +43,29 @@ impl Config {
             nothing_behind(operation),
             cancel_is_never_final(operation),
             promise.and_then(|promise| self.unnamed_account(operation, promise)),
+            self.signed_unasked(operation),
             unverified,
         ]
         .into_iter()
         .flatten()
     }
 
+    fn signed_unasked(&self, operation: &Operation) -> Option<String> {
+        let target = self.targets.get(&operation.target)?;
+        let contract = &operation.terms.contract;
+        (target.signing.is_some() && contract.sign.is_none()).then(|| {
+            format!(
+                "[destination.{}] signs its requests, and contract {:?} does not say that anybody looks at signatures \
+                 (`sign`)",
+                target.name, contract.name
+            )
+        })
+    }
+
     fn unnamed_account(&self, operation: &Operation, promise: &Promise) -> Option<String> {
         let target = self.targets.get(&operation.target)?;
         let pinned = promise.key_notes.pins.contains(&"credential-account");
-        (pinned && target.auth != Auth::None && target.account.is_none()).then(|| {
+        (pinned && (target.auth != Auth::None || target.signing.is_some()) && target.account.is_none()).then(|| {
             format!(
                 "its contract holds a key to the account that used it, and [destination.{}] names no `account`: nobody \
                  would notice that the credentials have become another's",

@@ -6,6 +6,7 @@
 
 pub mod action;
 pub mod contract;
+pub mod credentials;
 pub mod decide;
 pub mod dsn;
 pub mod evidence;

@@ -17,6 +17,7 @@ pub enum Reason {
     KeyConflict,
     InFlight,
     Mismatch,
+    CredentialsUnavailable,
     NotReached,
     ConnectionRefused,
     NameNotResolved,
@@ -44,7 +45,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::Rejected,
         Self::Deferred,
         Self::Throttled,
@@ -58,6 +59,7 @@ impl Reason {
         Self::KeyConflict,
         Self::InFlight,
         Self::Mismatch,
+        Self::CredentialsUnavailable,
         Self::NotReached,
         Self::ConnectionRefused,
         Self::NameNotResolved,
@@ -113,6 +115,9 @@ impl Reason {
             Self::KeyConflict => ("key_conflict", "the destination knows the key with other content"),
             Self::InFlight => ("in_flight", "the destination is still working on the first request"),
             Self::Mismatch => ("mismatch", "the destination confirmed something other than what was intended"),
+            Self::CredentialsUnavailable => {
+                ("credentials_unavailable", "no token could be had for the destination, so nothing was sent")
+            }
             Self::NotReached => ("not_reached", "no byte of the request left"),
             Self::ConnectionRefused => ("connection_refused", "the destination refused the connection"),
             Self::NameNotResolved => ("name_not_resolved", "the destination's name could not be resolved"),

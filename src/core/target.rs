@@ -6,6 +6,7 @@ use std::time::Duration;
 use sha2::{Digest as _, Sha256};
 
 use super::contract::Contract;
+use super::credentials::{ClientCredentials, Signing};
 use super::request::{RequestTemplate, Template};
 use super::terms::{Pins, Terms};
 
@@ -52,6 +53,8 @@ pub enum Auth {
         /// The whole value.
         value: Secret,
     },
+    /// `Authorization: Bearer …` with a token that is fetched.
+    OAuth2(ClientCredentials),
 }
 
 /// Whom TLS connections trust, and how we show who we are.
@@ -83,6 +86,8 @@ pub struct Target {
     pub account: Option<String>,
     /// How it knows us.
     pub auth: Auth,
+    /// What requests are signed with, besides; `None` = they are not.
+    pub signing: Option<Signing>,
     /// Whom its connections trust.
     pub tls: Tls,
     /// Name resolution, TCP and TLS together.
@@ -174,6 +179,7 @@ mod tests {
             base_url: Template::parse(base_url).expect("valid"),
             account: account.map(Into::into),
             auth: Auth::Bearer(Secret::new(token)),
+            signing: None,
             tls: Tls::default(),
             connect_timeout: Duration::from_secs(3),
             max_in_flight: 8,

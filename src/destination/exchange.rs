@@ -1,5 +1,7 @@
 //! One exchange with a destination: a request departs, an answer is heard or not.
 
+use std::borrow::Cow;
+
 use hyper::body::Incoming;
 use hyper::header::HeaderMap;
 use hyper::{Request, Response, StatusCode};
@@ -9,14 +11,16 @@ use super::answer::{Answer, read_body};
 use super::build::Built;
 use super::departure::{Outgoing, Ticket};
 use super::judge::Reads;
+use super::mask::Mask;
 use super::{Destination, LAST_POLL, LOOK, Limits, STRANDED, unanswered};
-use crate::clock::Uptime;
-use crate::core::evidence::Finding;
+use crate::clock::{Uptime, wall};
+use crate::core::evidence::{Evidence, Finding};
+use crate::core::reason::Reason;
 
 /// What came of a request.
-pub(super) enum Heard {
-    /// An answer, and the ticket that holds its connection until it has been judged.
-    Answer(Answer, Ticket),
+pub(super) enum Heard<'d> {
+    /// An answer, the ticket that holds its connection until it has been judged, and what of it must not be repeated.
+    Answer(Answer, Ticket, Cow<'d, Mask>),
     /// None; what is known of the request.
     Nothing(Finding),
 }
@@ -26,25 +30,45 @@ impl Destination {
     /// as long as `limits` allow; never longer, but for one bounded last look at what has arrived.
     pub(super) async fn exchange(
         &self,
-        built: Built,
+        mut built: Built,
         limits: &Limits,
         max: usize,
         reads: impl FnOnce(StatusCode, &HeaderMap) -> Reads,
-    ) -> Heard {
+    ) -> Heard<'_> {
         if limits.leave_by().is_over() {
             return Heard::Nothing(unanswered::too_late(limits));
         }
-        self.let_depart(built, limits, max, reads).await
+        let Some(oauth) = &self.oauth else { return self.let_depart(built, limits, max, reads).await };
+        let token = match oauth.token(limits).await {
+            Ok(token) => token,
+            Err(finding) => return Heard::Nothing(finding),
+        };
+        token.write(built.request.headers_mut());
+        match self.let_depart(built, limits, max, reads).await {
+            Heard::Answer(answer, ticket, mask) => {
+                if answer.status == StatusCode::UNAUTHORIZED {
+                    oauth.forget(&token);
+                }
+                Heard::Answer(answer, ticket, Cow::Owned(mask.and(token.text())))
+            }
+            Heard::Nothing(finding) => Heard::Nothing(finding),
+        }
     }
 
-    /// The same without the first look at the clock.
+    /// The same with the credentials that stand in it, and without the first look at the clock.
     pub(super) async fn let_depart(
         &self,
-        built: Built,
+        mut built: Built,
         limits: &Limits,
         max: usize,
         reads: impl FnOnce(StatusCode, &HeaderMap) -> Reads,
-    ) -> Heard {
+    ) -> Heard<'_> {
+        // Only now: a signature must not be older than it has to be.
+        if let Err(why) = self.stem.sign(&mut built, wall()) {
+            return Heard::Nothing(
+                Finding::because(Evidence::Unsendable, Reason::Unsendable).with_detail(why.to_string()),
+            );
+        }
         let Built { mut request, body } = built;
         let ticket = Ticket::new(&mut request, limits.leave_by());
         let request = request.map(|()| ticket.body(body));
@@ -53,7 +77,11 @@ impl Destination {
                 let (head, body) = response.into_parts();
                 let last = limits.deadline.plus(LAST_POLL);
                 let body = read_body(body, reads(head.status, &head.headers), max, last).await;
-                Heard::Answer(Answer { status: head.status, headers: head.headers, body }, ticket)
+                Heard::Answer(
+                    Answer { status: head.status, headers: head.headers, body },
+                    ticket,
+                    Cow::Borrowed(&self.mask),
+                )
             }
             Some(Err(error)) => {
                 let host_from_data = self.target.host_from_data();
@@ -88,7 +116,7 @@ impl Destination {
 }
 
 /// Until `end`, or until the request is found stranded.
-async fn passed(end: Uptime, waiting: Option<&Ticket>) {
+pub(super) async fn passed(end: Uptime, waiting: Option<&Ticket>) {
     while !end.is_over() && !waiting.is_some_and(|ticket| ticket.is_stranded(STRANDED)) {
         tokio::time::sleep(end.left().min(LOOK)).await;
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use super::build::basic;
-use crate::core::target::Auth;
+use crate::core::target::{Auth, Target};
 
 const MASKED: &[u8] = b"[masked]";
 
@@ -17,11 +17,23 @@ const ECHO_MIN_BYTES: usize = 4;
 const SENT_MAX_BYTES: usize = 256 * 1024;
 
 /// Knows the credentials of a destination in the forms in which they are sent.
+#[derive(Clone)]
 pub(super) struct Mask {
     secrets: Vec<Vec<u8>>,
 }
 
 impl Mask {
+    /// Of a destination.
+    pub(super) fn of(target: &Target) -> Self {
+        let mut mask = Self::new(&target.auth);
+        for key in target.signing.iter().flat_map(|signing| &signing.keys) {
+            let written = key.written().expose();
+            // People show it with its prefix and without.
+            mask.add(written.split_once('_').map_or(written, |(_, key)| key));
+        }
+        mask
+    }
+
     pub(super) fn new(auth: &Auth) -> Self {
         let secrets = match auth {
             Auth::None => vec![],
@@ -30,9 +42,25 @@ impl Mask {
                 vec![basic(user, password.expose()), password.expose().to_owned()]
             }
             Auth::Header { value, .. } => vec![value.expose().to_owned()],
+            Auth::OAuth2(client) => vec![client.client_secret.expose().to_owned()],
         };
-        let secrets = secrets.iter().map(|secret| plain(secret.as_bytes()).0).filter(|secret| !secret.is_empty());
-        Self { secrets: secrets.collect() }
+        let mut mask = Self { secrets: vec![] };
+        secrets.iter().for_each(|secret| mask.add(secret));
+        mask
+    }
+
+    fn add(&mut self, secret: &str) {
+        let secret = plain(secret.as_bytes()).0;
+        if !secret.is_empty() {
+            self.secrets.push(secret);
+        }
+    }
+
+    /// The same, with one secret more.
+    pub(super) fn and(&self, secret: &str) -> Self {
+        let mut mask = self.clone();
+        mask.add(secret);
+        mask
     }
 
     /// The first `window` bytes of `text` with credentials and echoes of `sent` masked.
@@ -96,6 +124,7 @@ fn show(text: &[u8], hidden: &[bool]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::core::credentials::{Scheme, Signing, SigningKey};
     use crate::core::target::Secret;
 
     fn masked(auth: &Auth, text: &str, sent: &str) -> String {
@@ -110,6 +139,15 @@ mod tests {
         assert_eq!(masked(&basic, "QWxhZGRpbjpvcGVuIHNlc2FtZQ== is open sesame", ""), "[masked] is [masked]");
         let header = Auth::Header { name: "x-key".into(), value: Secret::new("k1") };
         assert_eq!(masked(&header, "k1k1", ""), "[masked]");
+    }
+
+    #[test]
+    fn keys_that_sign_are_masked_with_their_prefix_and_without() {
+        let mut target = crate::destination::testing::target("http://h.example");
+        let key = SigningKey::parse(&Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")).expect("a key");
+        target.signing = Some(Signing { scheme: Scheme::StandardWebhooks, keys: vec![key] });
+        let said = b"MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw is whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+        assert_eq!(Mask::of(&target).apply(said, 4096, b""), b"[masked] is whsec_[masked]");
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! (`exchange`, `departure`, `wire`), reads the answer as far as somebody needs it (`answer`), and says what it means
 //! (`judge`). Where no answer comes, the wire's count says whether anything was sent.
 //!
+//! Credentials that are not the same for every request come last: a token (`oauth`) and a signature over the bytes that
+//! are handed over (`build::sign`).
+//!
 //! [`Destination::look_up`] and [`Destination::cancel`] go the same way; what they learn is about an earlier send, never
 //! about a request of their own.
 
@@ -17,6 +20,7 @@ mod exchange;
 mod judge;
 mod mask;
 mod metered;
+mod oauth;
 mod resolve;
 mod socket;
 mod tls;
@@ -45,6 +49,7 @@ use departure::Outgoing;
 use exchange::Heard;
 use judge::{Against, Asked, Expected, Mark, explain, judge, reads, unsettled};
 use mask::Mask;
+use oauth::OAuth;
 use resolve::{Names, Resolver};
 
 use crate::clock::{Uptime, wall};
@@ -52,7 +57,7 @@ use crate::core::action::{AttemptId, Fence, Intent};
 use crate::core::contract::{Cancel, Compare, Question};
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::reason::Reason;
-use crate::core::target::{Operation, Target};
+use crate::core::target::{Auth, Operation, Target};
 
 /// One second less than the shortest idle time that is common among servers (Node.js: 5 s), so that it is mostly us
 /// who let go of an idle connection. Where it is the server after all, the wire tells what was sent.
@@ -82,6 +87,8 @@ pub struct Destination {
     target: Target,
     stem: Stem,
     mask: Mask,
+    /// Tokens, where it wants them.
+    oauth: Option<OAuth>,
     client: Client<Connector, Outgoing>,
     /// After this long a connection takes no new request.
     oldest: Duration,
@@ -129,7 +136,11 @@ impl Destination {
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(usize::try_from(target.max_in_flight).unwrap_or(usize::MAX))
             .build(Connector::new(target.connect_timeout, tls, resolver));
-        Ok(Self { stem: Stem::new(&target), mask: Mask::new(&target.auth), client, target, oldest: OLDEST })
+        let oauth = match &target.auth {
+            Auth::OAuth2(credentials) => Some(OAuth::new(credentials, &target)?),
+            Auth::None | Auth::Bearer(_) | Auth::Basic { .. } | Auth::Header { .. } => None,
+        };
+        Ok(Self { stem: Stem::new(&target), mask: Mask::of(&target), oauth, client, target, oldest: OLDEST })
     }
 
     /// Sends once. Takes as long as `limits` allow; never longer, but for one bounded last look at what has arrived.
@@ -145,8 +156,8 @@ impl Destination {
         let against = Against { contract, keyed: carries_key(operation), expected };
         let body = built.body.clone();
         let reads = |status, headers: &HeaderMap| reads(contract, status, headers);
-        let (answer, ticket) = match self.exchange(built, &limits, operation.response_max_bytes, reads).await {
-            Heard::Answer(answer, ticket) => (answer, ticket),
+        let (answer, ticket, mask) = match self.exchange(built, &limits, operation.response_max_bytes, reads).await {
+            Heard::Answer(answer, ticket, mask) => (answer, ticket, mask),
             Heard::Nothing(finding) => return finding,
         };
         let finding = judge(&against, &answer, wall());
@@ -157,7 +168,7 @@ impl Destination {
             }
         }
         ticket.release(self.oldest);
-        explained(finding, || explain(contract, &answer, &self.mask, &body))
+        explained(finding, || explain(contract, &answer, &mask, &body))
     }
 
     /// Asks whether an action took effect, by its contract's lookup. Takes as long as [`Destination::send`].
@@ -214,12 +225,19 @@ impl Destination {
         };
         let reads = |status, headers: &HeaderMap| mark.reads(status, headers);
         match self.exchange(built, limits, operation.response_max_bytes, reads).await {
-            Heard::Answer(answer, ticket) => {
+            Heard::Answer(answer, ticket, mask) => {
                 let finding = mark.judge(&answer, wall());
                 ticket.release(self.oldest);
-                explained(finding, || explain(mark.contract, &answer, &self.mask, &intent.body))
+                explained(finding, || explain(mark.contract, &answer, &mask, &intent.body))
             }
-            Heard::Nothing(finding) => unsettled(unanswered::told(&finding)),
+            Heard::Nothing(finding) => {
+                let unanswered = unsettled(unanswered::told(&finding));
+                match finding.reason {
+                    // Nothing else can be asked there either.
+                    Some(Reason::CredentialsUnavailable) => Finding { reason: finding.reason, ..unanswered },
+                    Some(_) | None => unanswered,
+                }
+            }
         }
     }
 

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 
 use super::delivery::{self, Outcome};
 use super::health::{Health, Who};
 use super::pauses::{Change, Pauses};
 use super::rest::Sleeper;
+use super::roster::Roster;
 use super::route::Route;
 use super::slots::{Slot, Slots, Stream};
 use super::walk::{Found, Walk};
@@ -27,11 +28,11 @@ pub struct Claimer {
     /// From where.
     pub ledger: Ledger,
     /// Where to.
-    pub routes: Vec<Arc<Route>>,
-    /// How many destinations the routes lead to.
-    pub destinations: usize,
+    pub roster: Arc<Roster>,
+    /// Where to from the next claim on.
+    pub rosters: watch::Receiver<Arc<Roster>>,
     /// How much at once.
-    pub slots: Arc<Slots>,
+    pub slots: Slots,
     /// Where not.
     pub pauses: Arc<Pauses>,
     /// Until when.
@@ -56,6 +57,9 @@ impl Claimer {
                 () = self.outcomes.closed() => break,
                 () = self.stop.drain.cancelled() => break,
             }
+            if self.take_roster() {
+                inventory_written = false;
+            }
             let claimed = async {
                 if !inventory_written {
                     self.write_inventory().await?;
@@ -71,8 +75,8 @@ impl Claimer {
                         events::started(
                             env!("CARGO_PKG_VERSION"),
                             self.ledger.worker(),
-                            self.routes.len(),
-                            self.destinations,
+                            self.roster.routes.len(),
+                            self.roster.destinations,
                         );
                     }
                     self.rest(found).await;
@@ -94,6 +98,19 @@ impl Claimer {
         }
         self.sleeper.leave().await;
         Ok(())
+    }
+
+    /// Goes over to a new roster, where there is one.
+    fn take_roster(&mut self) -> bool {
+        let roster = Arc::clone(&self.rosters.borrow_and_update());
+        if Arc::ptr_eq(&roster, &self.roster) {
+            return false;
+        }
+        self.slots.limited(self.settings.max_in_flight, &roster.destination_max, &roster.limits);
+        self.walk = Walk::new(self.slots.streams().len());
+        events::reloaded(roster.routes.len(), roster.destinations, roster.changed.len());
+        self.roster = roster;
+        true
     }
 
     /// One claim over all streams; what it brings is under way when this returns.
@@ -118,7 +135,7 @@ impl Claimer {
             let Some((at, stream)) = self.stream(&claimed.intent.operation, claimed.asked) else { continue };
             got[at] += 1;
             let slot = self.slots.take(stream);
-            let route = &self.routes[stream.operation];
+            let route = &self.roster.routes[stream.operation];
             self.pauses.claimed(route.destination_index);
             match written_first(&claimed, route) {
                 Some(writes) => first.entry((stream.operation, writes)).or_default().push((claimed, slot)),
@@ -126,7 +143,7 @@ impl Claimer {
             }
         }
         for ((route, writes), held) in first {
-            self.write_and_start(&self.routes[route], writes, held).await;
+            self.write_and_start(&self.roster.routes[route], writes, held).await;
         }
         let (mut hungry, mut partly) = (false, false);
         for next in claims.next_after {
@@ -144,7 +161,7 @@ impl Claimer {
     }
 
     fn want(&self, stream: Stream, free: u32, after: &str) -> Want {
-        let operation = &self.routes[stream.operation].operation;
+        let operation = &self.roster.routes[stream.operation].operation;
         Want {
             operation: operation.name.clone(),
             asks: stream.asks,
@@ -160,7 +177,7 @@ impl Claimer {
     /// The stream of an operation's rows, and its place among the streams.
     fn stream(&self, operation: &str, asks: bool) -> Option<(usize, Stream)> {
         let mut streams = self.slots.streams().iter().copied().enumerate();
-        streams.find(|(_, s)| s.asks == asks && self.routes[s.operation].operation.name == operation)
+        streams.find(|(_, s)| s.asks == asks && self.roster.routes[s.operation].operation.name == operation)
     }
 
     /// Starts one delivery. It holds its slot until its outcome is with the settler.
@@ -207,7 +224,7 @@ impl Claimer {
     async fn write_inventory(&self) -> Result<(), LedgerError> {
         self.ledger.check_schema().await?;
         let effect = |of| Effect::ALL.iter().find(|(e, _)| *e == of).map_or("", |(_, name)| *name);
-        let rows: Vec<InventoryRow<'_>> = (self.routes.iter().map(|r| &r.operation))
+        let rows: Vec<InventoryRow<'_>> = (self.roster.routes.iter().map(|r| &r.operation))
             .map(|operation| InventoryRow {
                 operation: &operation.name,
                 destination: &operation.target,
@@ -249,9 +266,11 @@ fn report(pauses: &Pauses, outcome: &Outcome) {
     }
     let name = &outcome.route.operation.target;
     let answered = outcome.finding.status.is_some();
-    // A lookup can be refused for our credentials too; its evidence is that it settled nothing.
-    let blocked =
-        outcome.finding.evidence == Evidence::Blocked || outcome.finding.reason == Some(Reason::CredentialsRefused);
+    // A lookup can be refused for our credentials too; its evidence is that it settled nothing. Without a token there is
+    // nothing to send with.
+    let without = [Reason::CredentialsRefused, Reason::CredentialsUnavailable];
+    let blocked = outcome.finding.evidence == Evidence::Blocked
+        || outcome.finding.reason.is_some_and(|reason| without.contains(&reason));
     match pauses.learnt(outcome.route.destination_index, blocked, answered) {
         Change::None => {}
         Change::Paused => events::destination_paused(name, outcome.finding.status),

@@ -1,11 +1,14 @@
 //! Forgetting what is old enough, a little at a time; and noticing what nobody takes.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Memory;
+use super::roster::Roster;
 use crate::ledger::{Keep, Ledger, LedgerError, Pruned, overdue_elsewhere};
 use crate::log::events;
 
@@ -14,8 +17,7 @@ const BREATH: Duration = Duration::from_millis(200);
 
 /// Looks after the ledger every `round` until the drain begins. Where it doesn't answer, that is said elsewhere, and the
 /// next round goes on. What has been due for two rounds is overdue.
-pub async fn run(ledger: Ledger, memory: Vec<Memory>, round: Duration, drain: CancellationToken) {
-    let ours: Vec<&str> = memory.iter().map(|memory| memory.operation.as_str()).collect();
+pub async fn run(ledger: Ledger, rosters: watch::Receiver<Arc<Roster>>, round: Duration, drain: CancellationToken) {
     let mut told = BTreeSet::new();
     // Daemons that are started together don't come all at once.
     let mut wait = round.mul_f64(rand::random_range(0.2..1.0));
@@ -24,6 +26,10 @@ pub async fn run(ledger: Ledger, memory: Vec<Memory>, round: Duration, drain: Ca
             () = tokio::time::sleep(wait) => wait = round,
             () = drain.cancelled() => return,
         }
+        // What is in force now.
+        let roster = Arc::clone(&rosters.borrow());
+        let memory = &roster.memory;
+        let ours: Vec<&str> = memory.iter().map(|memory| memory.operation.as_str()).collect();
         if let Ok(waiting) = overdue_elsewhere(&ledger, &ours, 2 * round).await {
             for operation in waiting {
                 if told.insert(operation.clone()) {
@@ -32,7 +38,7 @@ pub async fn run(ledger: Ledger, memory: Vec<Memory>, round: Duration, drain: Ca
             }
         }
         tokio::select! {
-            pruned = prune(&ledger, &memory) => match pruned {
+            pruned = prune(&ledger, memory) => match pruned {
                 Ok((0, 0)) => {}
                 Ok((actions, tombstones)) => events::pruned(actions, tombstones),
                 Err(error) if error.is_session() => {}

@@ -7,6 +7,7 @@ mod janitor;
 mod pauses;
 mod reconnect;
 mod rest;
+mod roster;
 mod route;
 mod settler;
 mod slots;
@@ -20,21 +21,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::core::action::ActionId;
 use crate::core::target::{Operation, Secret, Target};
-use crate::destination::{Destination, TlsError};
+use crate::destination::TlsError;
 use crate::ledger::{Ledger, LedgerError};
 use crate::log::events;
 use claimer::Claimer;
 use health::Health;
 use pauses::Pauses;
 use rest::Sleeper;
-use route::Route;
+pub use roster::Reloader;
+use roster::Roster;
 use settler::Settler;
-use slots::{Limit, Slots};
+use slots::Slots;
 use tally::Tally;
 use walk::Walk;
 
@@ -99,49 +101,21 @@ pub struct Unusable {
 pub struct Dispatcher {
     settings: Settings,
     ledger: Ledger,
-    routes: Vec<Arc<Route>>,
-    slots: Arc<Slots>,
+    roster: watch::Receiver<Arc<Roster>>,
     pauses: Arc<Pauses>,
     tally: Arc<Tally>,
-    destinations: usize,
-    memory: Vec<Memory>,
 }
 
 impl Dispatcher {
-    /// Builds the clients; claims nothing yet. An operation whose destination is not in the catalogue is left out;
-    /// the configuration refuses such an operation before it gets here.
+    /// Builds the clients; claims nothing yet. Comes with what exchanges the catalogue later. An operation whose
+    /// destination is not in the catalogue is left out; the configuration refuses such an operation before it gets here.
     ///
     /// # Errors
     /// Where a destination's TLS settings cannot be used.
-    pub fn new(settings: Settings, ledger: Ledger, catalogue: Catalogue) -> Result<Self, Unusable> {
-        let names: Vec<&String> = catalogue.targets.keys().collect();
-        let usable = |(name, target): (&String, &Target)| match Destination::new(target.clone()) {
-            Ok(destination) => Ok(Arc::new(destination)),
-            Err(cause) => Err(Unusable { destination: name.clone(), cause }),
-        };
-        let destinations = catalogue.targets.iter().map(usable).collect::<Result<Vec<_>, _>>()?;
-        let pauses = Arc::new(Pauses::new(destinations.len()));
-        let mut routes = Vec::new();
-        let mut limits = Vec::new();
-        for (operation, operation_max) in catalogue.operations {
-            let Ok(destination_index) = names.binary_search(&&operation.target) else { continue };
-            let contract = &operation.terms.contract;
-            let asks = contract.lookup.is_some() || contract.cancel.is_some();
-            limits.push(Limit { destination: destination_index, operation_max, asks });
-            let (destination, pauses) = (Arc::clone(&destinations[destination_index]), Arc::clone(&pauses));
-            routes.push(Arc::new(Route { operation, destination, destination_index, pauses }));
-        }
-        let destination_max: Vec<u32> = catalogue.targets.values().map(|target| target.max_in_flight).collect();
-        Ok(Self {
-            slots: Slots::new(settings.max_in_flight, &destination_max, &limits),
-            pauses,
-            tally: Arc::new(Tally::default()),
-            destinations: destinations.len(),
-            memory: catalogue.memory,
-            settings,
-            ledger,
-            routes,
-        })
+    pub fn new(settings: Settings, ledger: Ledger, catalogue: Catalogue) -> Result<(Self, Reloader), Unusable> {
+        let pauses = Arc::new(Pauses::new());
+        let (roster, reloader) = roster::begin(catalogue, Arc::clone(&pauses))?;
+        Ok((Self { settings, ledger, roster, pauses, tally: Arc::new(Tally::default()) }, reloader))
     }
 
     /// Runs until told to stop; returns the actions that were abandoned. Where the schema turns out not to fit this
@@ -165,20 +139,22 @@ impl Dispatcher {
         ));
         let janitor = tokio::spawn(janitor::run(
             self.ledger.clone(),
-            self.memory,
+            self.roster.clone(),
             self.settings.stats_interval,
             stop.drain.clone(),
         ));
-        let slots = Arc::clone(&self.slots);
+        let roster = Arc::clone(&self.roster.borrow());
+        let slots = Slots::new(self.settings.max_in_flight, &roster.destination_max, &roster.limits);
+        let counts = slots.counts();
         let drain_timeout = self.settings.drain_timeout;
         let claimer = Claimer {
-            walk: Walk::new(self.slots.streams().len()),
+            walk: Walk::new(slots.streams().len()),
             sleeper: Sleeper::new(self.settings.bell.clone()),
             settings: self.settings,
             ledger: self.ledger,
-            routes: self.routes,
-            destinations: self.destinations,
-            slots: self.slots,
+            roster,
+            rosters: self.roster,
+            slots,
             pauses: self.pauses,
             stop: stop.clone(),
             outcomes,
@@ -190,7 +166,7 @@ impl Dispatcher {
         };
 
         // The claimer is gone; the deliveries under way hold what senders there are.
-        events::draining(slots.in_use(), drain_timeout);
+        events::draining(counts.in_use(), drain_timeout);
         let abandoned = match settler.await {
             Ok(abandoned) => abandoned,
             Err(ended) => match ended.try_into_panic() {

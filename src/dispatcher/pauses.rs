@@ -51,9 +51,24 @@ pub enum Change {
 }
 
 impl Pauses {
-    /// None is.
-    pub fn new(destinations: usize) -> Self {
-        Self(Mutex::new(std::iter::repeat_with(Standing::default).take(destinations).collect()))
+    /// None is, and none is known.
+    pub fn new() -> Self {
+        Self(Mutex::default())
+    }
+
+    /// So many destinations are known from now on, never fewer than before.
+    pub fn know(&self, destinations: usize) {
+        let mut pauses = self.lock();
+        let known = pauses.len();
+        pauses.resize_with(known.max(destinations), Standing::default);
+    }
+
+    /// The destination is not as it was when it was paused: its next probe is due at once.
+    pub fn probe_soon(&self, destination: usize) {
+        if let Some(pause) = self.lock().get_mut(destination).and_then(|standing| standing.now.as_mut()) {
+            pause.next_probe = Uptime::now();
+            pause.wait = SHORTEST;
+        }
     }
 
     /// How many sends each destination takes now: all, one (a probe), or none.
@@ -142,9 +157,34 @@ impl Pauses {
 mod tests {
     use super::*;
 
+    fn pauses(destinations: usize) -> Pauses {
+        let pauses = Pauses::new();
+        pauses.know(destinations);
+        pauses
+    }
+
+    #[test]
+    fn r15_a_changed_destination_is_probed_at_once_and_more_may_become_known() {
+        let pauses = pauses(1);
+        for _ in 0..5 {
+            pauses.learnt(0, true, true);
+            pauses.claimed(0);
+        }
+        pauses.learnt(0, true, true);
+        assert_eq!(pauses.open(), [0]);
+        pauses.know(2);
+        pauses.probe_soon(0);
+        pauses.probe_soon(1);
+        pauses.probe_soon(2);
+        assert_eq!(pauses.open(), [1, u32::MAX]);
+        pauses.claimed(0);
+        pauses.learnt(0, true, true);
+        assert!(pauses.next_probe_in().is_some_and(|wait| wait <= 2 * SHORTEST), "the waits begin anew");
+    }
+
     #[test]
     fn r15_refused_credentials_pause_the_destination_until_a_probe_passes() {
-        let pauses = Pauses::new(2);
+        let pauses = pauses(2);
         assert_eq!(pauses.learnt(0, false, true), Change::None);
         assert_eq!(pauses.learnt(0, true, true), Change::Paused);
         assert_eq!(pauses.open(), [0, u32::MAX], "only this destination, and not before its probe is due");
@@ -161,7 +201,7 @@ mod tests {
 
     #[test]
     fn r15_a_probe_that_sends_nothing_leaves_its_turn_to_the_next() {
-        let pauses = Pauses::new(1);
+        let pauses = pauses(1);
         pauses.learnt(0, true, true);
         pauses.claimed(0);
         assert_eq!(pauses.next_probe_in(), None);
@@ -171,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_send_that_was_under_way_does_not_end_the_pause() {
-        let pauses = Pauses::new(1);
+        let pauses = pauses(1);
         pauses.learnt(0, true, true);
         assert_eq!(pauses.learnt(0, false, true), Change::None);
         assert_eq!(pauses.open(), [0]);
@@ -179,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_time_of_pauses_is_known_also_when_they_are_over() {
-        let pauses = Pauses::new(1);
+        let pauses = pauses(1);
         let hour = Duration::from_secs(3600);
         assert_eq!(pauses.paused_within(0, hour), Duration::ZERO);
         pauses.learnt(0, true, true);

@@ -47,7 +47,9 @@ impl Used {
 /// The most at once of one operation, and which destination's limit it shares.
 #[derive(Clone, Debug)]
 pub struct Limit {
-    /// Index of the destination.
+    /// The operation's number, which it keeps when limits change.
+    pub number: usize,
+    /// The destination's number, which it keeps too.
     pub destination: usize,
     /// Requests at once of this operation.
     pub operation_max: u32,
@@ -58,7 +60,7 @@ pub struct Limit {
 /// What can be claimed: of each operation its sends, and what is asked about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stream {
-    /// Index of the operation.
+    /// Index of the operation among the limits.
     pub operation: usize,
     /// Lookups and cancels; otherwise everything else.
     pub asks: bool,
@@ -68,49 +70,74 @@ pub struct Stream {
 #[derive(Debug)]
 pub struct Slots {
     streams: Vec<Stream>,
-    /// Of each operation, its destination.
-    leads_to: Vec<usize>,
+    limits: Vec<Limit>,
     all: Cut,
+    /// By number.
     destinations: Vec<Cut>,
+    /// As the limits.
     operations: Vec<Cut>,
+    counts: Arc<Counts>,
+}
+
+/// How many are in use, whatever the limits are.
+#[derive(Debug, Default)]
+pub struct Counts {
     used: Mutex<InUse>,
     freed: Notify,
 }
 
-/// Slots in use.
-#[derive(Debug)]
+/// Slots in use, by number.
+#[derive(Clone, Debug, Default)]
 struct InUse {
     all: Used,
     destinations: Vec<Used>,
     operations: Vec<Used>,
 }
 
+/// Whose limits a slot counts against.
+#[derive(Clone, Copy, Debug)]
+struct Holder {
+    operation: usize,
+    destination: usize,
+    asks: bool,
+}
+
 /// One slot.
 #[derive(Debug)]
 pub struct Slot {
-    slots: Arc<Slots>,
-    stream: Stream,
+    counts: Arc<Counts>,
+    holder: Holder,
 }
 
 impl Slots {
     /// All free.
-    pub fn new(max: u32, destination_max: &[u32], limits: &[Limit]) -> Arc<Self> {
+    pub fn new(max: u32, destination_max: &[u32], limits: &[Limit]) -> Self {
+        Self::counted(Arc::default(), max, destination_max, limits)
+    }
+
+    /// The same under other limits. What is in use counts against them.
+    pub fn limited(&mut self, max: u32, destination_max: &[u32], limits: &[Limit]) {
+        *self = Self::counted(Arc::clone(&self.counts), max, destination_max, limits);
+    }
+
+    fn counted(counts: Arc<Counts>, max: u32, destination_max: &[u32], limits: &[Limit]) -> Self {
         let both = |operation| [false, true].map(|asks| Stream { operation, asks });
         let asked = |destination| limits.iter().any(|limit| limit.asks && limit.destination == destination);
-        let used = InUse {
-            all: Used::default(),
-            destinations: vec![Used::default(); destination_max.len()],
-            operations: vec![Used::default(); limits.len()],
-        };
-        Arc::new(Self {
+        let numbers = limits.iter().map(|limit| limit.number + 1).max().unwrap_or(0);
+        counts.lock().know(destination_max.len(), numbers);
+        Self {
             streams: (0..limits.len()).flat_map(both).collect(),
-            leads_to: limits.iter().map(|limit| limit.destination).collect(),
+            limits: limits.to_vec(),
             all: Cut::new(max, limits.iter().any(|limit| limit.asks)),
             destinations: destination_max.iter().enumerate().map(|(at, max)| Cut::new(*max, asked(at))).collect(),
             operations: limits.iter().map(|limit| Cut::new(limit.operation_max, limit.asks)).collect(),
-            used: Mutex::new(used),
-            freed: Notify::new(),
-        })
+            counts,
+        }
+    }
+
+    /// The counts, which outlive the limits.
+    pub fn counts(&self) -> Arc<Counts> {
+        Arc::clone(&self.counts)
     }
 
     /// What can be claimed. [`Slots::shares`] speaks of them in this order.
@@ -123,19 +150,15 @@ impl Slots {
     /// destination takes at all: one while it is probed, none while it is paused. `turn` says who is served first;
     /// the caller goes round, so that nobody is last for ever.
     pub fn shares(&self, hungry: &[bool], open: &[u32], turn: usize) -> Vec<u32> {
-        let mut used = self.lock().clone_counts();
+        let mut used = self.counts.lock().clone();
         let mut open = open.to_vec();
         let mut shares = vec![0; self.streams.len()];
         let mut take = |at: usize, want: u32, shares: &mut Vec<u32>| {
-            let Stream { operation, asks } = self.streams[at];
-            let destination = self.leads_to[operation];
-            let got = want
-                .min(open[destination])
-                .min(self.all.left(used.all, asks))
-                .min(self.destinations[destination].left(used.destinations[destination], asks))
-                .min(self.operations[operation].left(used.operations[operation], asks));
-            open[destination] -= got;
-            used.add(operation, destination, asks, got);
+            let stream = self.streams[at];
+            let holder = self.holder(stream);
+            let got = want.min(self.left(stream, &used, &open));
+            open[holder.destination] -= got;
+            used.add(holder, got);
             shares[at] += got;
         };
         let round: Vec<usize> = (0..shares.len()).map(|i| (i + turn) % self.streams.len()).collect();
@@ -154,32 +177,47 @@ impl Slots {
 
     /// Whether each stream could take anything if it were alone.
     pub fn room(&self, open: &[u32]) -> Vec<bool> {
-        let used = self.lock();
-        let has_room = |stream: &Stream| {
-            let (destination, asks) = (self.leads_to[stream.operation], stream.asks);
-            open[destination] > 0
-                && self.all.left(used.all, asks) > 0
-                && self.destinations[destination].left(used.destinations[destination], asks) > 0
-                && self.operations[stream.operation].left(used.operations[stream.operation], asks) > 0
-        };
-        self.streams.iter().map(has_room).collect()
+        let used = self.counts.lock();
+        self.streams.iter().map(|stream| self.left(*stream, &used, open) > 0).collect()
+    }
+
+    /// How much of a stream its limits leave.
+    fn left(&self, stream: Stream, used: &InUse, open: &[u32]) -> u32 {
+        let Holder { operation, destination, asks } = self.holder(stream);
+        open[destination]
+            .min(self.all.left(used.all, asks))
+            .min(self.destinations[destination].left(used.destinations[destination], asks))
+            .min(self.operations[stream.operation].left(used.operations[operation], asks))
     }
 
     /// Takes a slot that `shares` has offered.
-    pub fn take(self: &Arc<Self>, stream: Stream) -> Slot {
-        self.lock().add(stream.operation, self.leads_to[stream.operation], stream.asks, 1);
-        Slot { slots: Arc::clone(self), stream }
+    pub fn take(&self, stream: Stream) -> Slot {
+        let holder = self.holder(stream);
+        self.counts.lock().add(holder, 1);
+        Slot { counts: self.counts(), holder }
     }
 
     /// Slots in use.
     pub fn in_use(&self) -> u32 {
-        let all = self.lock().all;
-        all.sends + all.asks
+        self.counts.in_use()
     }
 
     /// Waits until a slot has been given back since the last wait.
     pub async fn freed(&self) {
-        self.freed.notified().await;
+        self.counts.freed.notified().await;
+    }
+
+    fn holder(&self, stream: Stream) -> Holder {
+        let Limit { number, destination, .. } = self.limits[stream.operation];
+        Holder { operation: number, destination, asks: stream.asks }
+    }
+}
+
+impl Counts {
+    /// Slots in use.
+    pub fn in_use(&self) -> u32 {
+        let all = self.lock().all;
+        all.sends + all.asks
     }
 
     fn lock(&self) -> MutexGuard<'_, InUse> {
@@ -189,28 +227,29 @@ impl Slots {
 }
 
 impl InUse {
-    fn clone_counts(&self) -> Self {
-        Self { all: self.all, destinations: self.destinations.clone(), operations: self.operations.clone() }
+    /// So many are counted from now on, never fewer than before.
+    fn know(&mut self, destinations: usize, operations: usize) {
+        self.destinations.resize_with(destinations.max(self.destinations.len()), Used::default);
+        self.operations.resize_with(operations.max(self.operations.len()), Used::default);
     }
 
-    fn add(&mut self, operation: usize, destination: usize, asks: bool, n: u32) {
-        *self.all.count(asks) += n;
-        *self.destinations[destination].count(asks) += n;
-        *self.operations[operation].count(asks) += n;
+    fn add(&mut self, holder: Holder, n: u32) {
+        *self.all.count(holder.asks) += n;
+        *self.destinations[holder.destination].count(holder.asks) += n;
+        *self.operations[holder.operation].count(holder.asks) += n;
     }
 
-    fn give_back(&mut self, operation: usize, destination: usize, asks: bool) {
-        *self.all.count(asks) -= 1;
-        *self.destinations[destination].count(asks) -= 1;
-        *self.operations[operation].count(asks) -= 1;
+    fn give_back(&mut self, holder: Holder) {
+        *self.all.count(holder.asks) -= 1;
+        *self.destinations[holder.destination].count(holder.asks) -= 1;
+        *self.operations[holder.operation].count(holder.asks) -= 1;
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let Stream { operation, asks } = self.stream;
-        self.slots.lock().give_back(operation, self.slots.leads_to[operation], asks);
-        self.slots.freed.notify_one();
+        self.counts.lock().give_back(self.holder);
+        self.counts.freed.notify_one();
     }
 }
 
@@ -220,13 +259,14 @@ mod tests {
 
     const SEND_2: Stream = Stream { operation: 2, asks: false };
 
-    fn limit(destination: usize, operation_max: u32, asks: bool) -> Limit {
-        Limit { destination, operation_max, asks }
+    /// `number` is the operation's.
+    fn limit(number: usize, destination: usize, operation_max: u32, asks: bool) -> Limit {
+        Limit { number, destination, operation_max, asks }
     }
 
     /// Operations 0 and 1 share destination 0, operation 2 has destination 1. None of them asks.
-    fn slots(max: u32) -> Arc<Slots> {
-        Slots::new(max, &[10, 10], &[limit(0, 10, false), limit(0, 10, false), limit(1, 4, false)])
+    fn slots(max: u32) -> Slots {
+        Slots::new(max, &[10, 10], &[limit(0, 0, 10, false), limit(1, 0, 10, false), limit(2, 1, 4, false)])
     }
 
     #[test]
@@ -259,7 +299,7 @@ mod tests {
 
     #[test]
     fn r19_asking_and_sending_never_take_each_others_slots() {
-        let slots = Slots::new(64, &[16], &[limit(0, 16, true)]);
+        let slots = Slots::new(64, &[16], &[limit(0, 0, 16, true)]);
         assert_eq!(slots.streams().len(), 2);
         assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [14, 2]);
         let asking: Vec<Slot> = (0..2).map(|_| slots.take(slots.streams()[1])).collect();
@@ -271,7 +311,7 @@ mod tests {
 
     #[test]
     fn what_has_room_is_another_question_than_what_gets_a_share() {
-        let slots = Slots::new(64, &[1], &[limit(0, 1, false), limit(0, 1, false)]);
+        let slots = Slots::new(64, &[1], &[limit(0, 0, 1, false), limit(1, 0, 1, false)]);
         assert_eq!(slots.shares(&[false; 4], &[u32::MAX], 2), [0, 0, 1, 0]);
         assert_eq!(slots.room(&[u32::MAX]), [true; 4]);
         let _held = slots.take(slots.streams()[0]);
@@ -280,8 +320,21 @@ mod tests {
 
     #[test]
     fn r19_a_limit_of_one_is_taken_in_turns() {
-        let slots = Slots::new(64, &[1], &[limit(0, 1, true)]);
+        let slots = Slots::new(64, &[1], &[limit(0, 0, 1, true)]);
         assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [1, 0]);
         assert_eq!(slots.shares(&[true, true], &[u32::MAX], 1), [0, 1]);
+    }
+
+    #[test]
+    fn under_other_limits_what_is_in_use_goes_on_counting_where_it_was_taken() {
+        let mut slots = slots(100);
+        let held: Vec<Slot> = (0..3).map(|_| slots.take(SEND_2)).collect();
+        // Operation 1 is gone, operation 2 leads to destination 0 now and may do more, operation 3 is new.
+        slots.limited(100, &[10, 10], &[limit(0, 0, 10, false), limit(2, 0, 6, false), limit(3, 1, 9, false)]);
+        let two = slots.take(Stream { operation: 1, asks: false });
+        assert_eq!(slots.shares(&[true; 6], &[10, 10], 0), [6, 1, 1, 1, 6, 1], "three of destination 1 are still out");
+        drop((held, two));
+        assert_eq!(slots.in_use(), 0);
+        assert_eq!(slots.shares(&[true; 6], &[10, 10], 0), [7, 1, 1, 1, 8, 1]);
     }
 }

@@ -35,6 +35,7 @@ impl Claimer {
                         () = tokio::time::sleep(at_most) => {}
                         () = self.sleeper.rung() => {}
                         () = self.slots.freed(), if found.full => {}
+                        Ok(()) = self.rosters.changed() => {}
                         () = self.stop.drain.cancelled() => {}
                     }
                 }
@@ -81,7 +82,7 @@ impl Claimer {
         let room = self.slots.room(&self.pauses.open());
         let open: Vec<(&str, bool)> = (self.slots.streams().iter().zip(&room))
             .filter(|(_, room)| **room)
-            .map(|(stream, _)| (self.routes[stream.operation].operation.name.as_str(), stream.asks))
+            .map(|(stream, _)| (self.roster.routes[stream.operation].operation.name.as_str(), stream.asks))
             .collect();
         let due = next_due_in(&self.ledger, &open).await.ok().flatten().unwrap_or(Duration::MAX);
         let probe = self.pauses.next_probe_in().unwrap_or(Duration::MAX);

@@ -48,6 +48,21 @@ pub fn started(version: &str, worker: &str, operations: usize, destinations: usi
     info!(version, worker, operations, destinations, "outboxd started");
 }
 
+/// What is dispatched has been exchanged: so many destinations are not as they were.
+pub fn reloaded(operations: usize, destinations: usize, changed: usize) {
+    info!(operations, destinations, changed, "configuration reloaded");
+}
+
+/// The file as it is now cannot be used; what was in force stays.
+pub fn reload_refused(problems: usize, error: &str) {
+    error!(problems, error, "configuration refused");
+}
+
+/// What has changed in the file and is not read again while the daemon runs.
+pub fn restart_needed(settings: &str) {
+    warn!(settings, "restart needed");
+}
+
 /// The schema doesn't fit this binary; the daemon ends.
 pub fn schema_refused(error: &dyn Display) {
     error!(error = %error, "schema refused");
@@ -188,7 +203,7 @@ pub fn abandoned(action: ActionId) {
     error!(%action, "action abandoned");
 }
 
-/// The destination refused our credentials: nothing but a probe is sent to it.
+/// The destination refused our credentials, or there are none to be had: nothing but a probe is sent to it.
 pub fn destination_paused(destination: &str, status: Option<u16>) {
     error!(destination, status, fix = "auth of this destination", "destination paused");
 }

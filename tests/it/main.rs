@@ -30,10 +30,13 @@ mod daemon_edges;
 mod daemon_log;
 mod daemon_lookup;
 mod daemon_narrow;
+mod daemon_oauth;
 #[cfg(feature = "test-hooks")]
 mod daemon_panic;
 mod daemon_poison;
+mod daemon_reload;
 mod daemon_retry;
+mod daemon_sign;
 mod daemon_stops;
 mod daemon_tls;
 mod daemon_trouble;

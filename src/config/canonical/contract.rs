@@ -12,6 +12,7 @@ use crate::core::contract::{
     Absence, Asking, By, Class, Compare, Contract, JsonIs, Key, KeyForm, Question, Rule, Rung, StatusSet, TextIs,
     WaitFormat, When, Window,
 };
+use crate::core::credentials::Scheme;
 
 impl Promise {
     /// The contract as TOML, which reads back as itself.
@@ -47,6 +48,11 @@ impl Promise {
             self.write_key(out, &title, key)?;
         }
         self.write_places(out, &title, contract)?;
+        if let Some(scheme) = &contract.sign {
+            let (name, headers) = (name_of(&Scheme::PROMISED, scheme), scheme.headers());
+            writeln!(out, "\n[{title}.sign]\nscheme = {}\nper_attempt = {}", text(name), texts(&headers[1..]))?;
+            self.write_marks(out, "sign")?;
+        }
         for (at, rule) in contract.rules.iter().enumerate() {
             write_rule(out, &title, rule)?;
             if let Some(note) = self.rule_notes.get(at).and_then(Option::as_ref) {

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::table::quoted;
 use super::{Config, LogFormat, LogLevel, show};
 use crate::core::contract::Effect;
+use crate::core::credentials::{ClientAuth, ClientCredentials, Scheme, Signing};
 use crate::core::request::{RequestTemplate, Template};
 use crate::core::target::{Auth, Operation, Target};
 
@@ -85,20 +86,14 @@ impl Config {
 }
 
 fn write_target(out: &mut String, target: &Target) -> fmt::Result {
-    let Target { name, base_url, account, auth, tls, connect_timeout, max_in_flight, public_only } = target;
+    let Target { name, base_url, account, auth, signing, tls, connect_timeout, max_in_flight, public_only } = target;
     writeln!(out, "\n[destination.{}]\nbase_url = {}", quoted(name), text(base_url.source()))?;
     if let Some(account) = account {
         writeln!(out, "account = {}", text(account))?;
     }
-    match auth {
-        Auth::None => {}
-        Auth::Bearer(_) => writeln!(out, "auth = {{ bearer = \"[secret]\" }}")?,
-        Auth::Basic { user, .. } => {
-            writeln!(out, "auth = {{ basic = {{ user = {}, password = \"[secret]\" }} }}", text(user))?;
-        }
-        Auth::Header { name, .. } => {
-            writeln!(out, "auth = {{ header = {{ name = {}, value = \"[secret]\" }} }}", text(name))?;
-        }
+    let auth: Vec<_> = auth_parts(auth).into_iter().chain(signing.as_ref().map(signing_part)).collect();
+    if !auth.is_empty() {
+        writeln!(out, "auth = {}", inline(auth))?;
     }
     let shown =
         [("roots", tls.roots.is_some()), ("certificate", tls.identity.is_some()), ("key", tls.identity.is_some())];
@@ -113,6 +108,31 @@ fn write_target(out: &mut String, target: &Target) -> fmt::Result {
         writeln!(out, "public_only = true")?;
     }
     Ok(())
+}
+
+/// How the destination knows us, without the secret.
+fn auth_parts(auth: &Auth) -> Option<(&'static str, String)> {
+    let secret = || text("[secret]");
+    match auth {
+        Auth::None => None,
+        Auth::Bearer(_) => Some(("bearer", secret())),
+        Auth::Basic { user, .. } => Some(("basic", inline([("user", text(user)), ("password", secret())]))),
+        Auth::Header { name, .. } => Some(("header", inline([("name", text(name)), ("value", secret())]))),
+        Auth::OAuth2(client) => {
+            let ClientCredentials { token_url, client_id, client_auth, scope, audience, .. } = client;
+            let mut parts = vec![("token_url", text(token_url.source())), ("client_id", text(client_id))];
+            parts.push(("client_secret", secret()));
+            parts.push(("client_auth", text(name_of(&ClientAuth::ALL, client_auth))));
+            parts.extend(scope.as_ref().map(|scope| ("scope", text(scope))));
+            parts.extend(audience.as_ref().map(|audience| ("audience", text(audience))));
+            Some(("oauth2", inline(parts)))
+        }
+    }
+}
+
+fn signing_part(signing: &Signing) -> (&'static str, String) {
+    let secrets = texts(signing.keys.iter().map(|_| "[secret]"));
+    ("sign", inline([("scheme", text(name_of(&Scheme::ALL, &signing.scheme))), ("secrets", secrets)]))
 }
 
 fn request_parts(request: &RequestTemplate) -> Vec<(&'static str, String)> {

@@ -105,7 +105,13 @@ pub(super) const KEYS: &[KeyDoc] = &[
         Need::Optional("none"),
         "what to show a person who must decide; nothing is decided by it",
     ),
-    later(CONTRACT, "sign"),
+    key(
+        CONTRACT,
+        "sign",
+        Kind::Table("contract.NAME.sign"),
+        Need::Optional("not asked for"),
+        "requests must be signed: a destination needs `auth.sign`",
+    ),
     key("contract.NAME.sources", "url", Kind::Text, Need::Required, "where it is written"),
     key(
         "contract.NAME.sources",
@@ -144,6 +150,20 @@ pub(super) const KEYS: &[KeyDoc] = &[
         Need::Optional("`header:Retry-After;rfc9110`"),
         "where an answer says how long to wait, the first that is there: a place, `;` and `rfc9110`, `seconds`, \
          `seconds-float` or `epoch`",
+    ),
+    key(
+        "contract.NAME.sign",
+        "scheme",
+        Kind::Choice(&["standard-webhooks-v1"]),
+        Need::Required,
+        "how; the version is the one the contract was read in",
+    ),
+    key(
+        "contract.NAME.sign",
+        "per_attempt",
+        Kind::Choices(&["webhook-timestamp", "webhook-signature"]),
+        Need::Documentation,
+        "the headers that differ in every attempt; follows from the scheme",
     ),
     later("contract.NAME.pace", "min_gap"),
     later("contract.NAME.pace", "pause_scope"),

@@ -77,7 +77,7 @@ pub(super) const KEYS: &[KeyDoc] = &[
         "auth",
         Kind::Table("destination.NAME.auth"),
         Need::Optional("no credentials"),
-        "how it knows us: exactly one of the keys of this table",
+        "how it knows us: one of the keys of this table; `sign` may stand alone or beside another",
     ),
     key(
         "destination.NAME",
@@ -131,7 +131,21 @@ pub(super) const KEYS: &[KeyDoc] = &[
         Need::Optional("not used"),
         "a header of its own",
     ),
-    later("destination.NAME.auth", "sign"),
+    key(
+        "destination.NAME.auth",
+        "oauth2",
+        Kind::Table("destination.NAME.auth.oauth2"),
+        Need::Optional("not used"),
+        "`Authorization: Bearer` and a token that is fetched with client credentials (RFC 6749 section 4.4) and kept \
+         until shortly before it ends",
+    ),
+    key(
+        "destination.NAME.auth",
+        "sign",
+        Kind::Table("destination.NAME.auth.sign"),
+        Need::Optional("not signed"),
+        "requests are signed, each attempt anew, over the bytes that are sent",
+    ),
     key(
         "destination.NAME.tls",
         "roots",
@@ -157,6 +171,53 @@ pub(super) const KEYS: &[KeyDoc] = &[
     key("destination.NAME.auth.basic", "password", Kind::Secret, Need::Required, "any text"),
     key("destination.NAME.auth.header", "name", Kind::Text, Need::Required, "the header's name"),
     key("destination.NAME.auth.header", "value", Kind::Secret, Need::Required, "the header's whole value"),
+    key(
+        "destination.NAME.auth.oauth2",
+        "token_url",
+        Kind::Text,
+        Need::Required,
+        "where tokens are had; connected to like the destination itself (`tls`, `connect_timeout`), redirects are not \
+         followed",
+    ),
+    key("destination.NAME.auth.oauth2", "client_id", Kind::Text, Need::Required, "who we are there"),
+    key("destination.NAME.auth.oauth2", "client_secret", Kind::Secret, Need::Required, "how we prove it"),
+    key(
+        "destination.NAME.auth.oauth2",
+        "client_auth",
+        Kind::Choice(&["basic", "post"]),
+        Need::Default(Fallback::Text("basic")),
+        "the proof goes into `Authorization: Basic`, or into the form",
+    ),
+    key(
+        "destination.NAME.auth.oauth2",
+        "scope",
+        Kind::Text,
+        Need::Optional("what the server gives"),
+        "what the token is to be good for, several separated by spaces",
+    ),
+    key(
+        "destination.NAME.auth.oauth2",
+        "audience",
+        Kind::Text,
+        Need::Optional("not sent"),
+        "whom the token is for, for servers that ask for it",
+    ),
+    key(
+        "destination.NAME.auth.sign",
+        "scheme",
+        Kind::Choice(&["standard-webhooks"]),
+        Need::Required,
+        "`webhook-id` (the contract's key where it stands there, else the action id), `webhook-timestamp` and \
+         `webhook-signature`",
+    ),
+    key(
+        "destination.NAME.auth.sign",
+        "secrets",
+        Kind::Tables("secret"),
+        Need::Required,
+        "each a secret: `whsec_` and base64 of 24 to 64 bytes (HMAC-SHA256, `v1`), or `whsk_` and base64 of the 32 bytes \
+         of an Ed25519 seed (`v1a`); with several, a request carries a signature of each",
+    ),
     key(
         "secret",
         "env",

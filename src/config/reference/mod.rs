@@ -155,6 +155,7 @@ impl Kind {
             Self::Status => "status",
             Self::Map | Self::Table(_) => "table",
             Self::Named(_) => "tables by name",
+            Self::Tables("secret") => "list of secrets",
             Self::Tables(_) => "list of tables",
             Self::Any => "any",
         }

@@ -9,6 +9,7 @@ use super::*;
 mod believed;
 mod checks;
 mod contracts;
+mod credentials;
 mod presets;
 mod secrets;
 mod unknown;
@@ -22,6 +23,8 @@ fn env(name: &str) -> Option<String> {
     match name {
         "DATABASE_URL" => Some("postgres://outboxd:hunter2@db1:6432/app".into()),
         "TOKEN" | "ANNOUNCE_TOKEN" => Some("hunter2".into()),
+        "WEBHOOKS" => Some("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".into()),
+        "WEBHOOKS_NEXT" => Some("whsk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=".into()),
         "EMPTY" => Some(String::new()),
         "BROKEN" => Some("hunter2\nx".into()),
         _ => None,

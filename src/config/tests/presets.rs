@@ -11,8 +11,12 @@ fn operation(promise: &Promise, more: &str) -> String {
         Some(_) | None => "/x".to_owned(),
     };
     let effect = if contract.key.is_some() { "keyed" } else { "unreconcilable" };
+    let auth = match contract.sign {
+        Some(_) => "auth = { sign = { scheme = \"standard-webhooks\", secrets = [{ env = \"WEBHOOKS\" }] } }\n",
+        None => "",
+    };
     format!(
-        "{DATABASE}[destination.d]\nbase_url = \"http://d\"\n[operation.o]\ndestination = \"d\"\n\
+        "{DATABASE}[destination.d]\nbase_url = \"http://d\"\n{auth}[operation.o]\ndestination = \"d\"\n\
          request = {{ method = \"POST\", path = {path:?} }}\ncontract = {:?}\neffect = {effect:?}\nmeaning = \"m\"\n\
          owner = \"o\"\n{more}",
         contract.name

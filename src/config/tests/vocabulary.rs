@@ -35,6 +35,9 @@ id = ["json:/id", "header:Location"]
 request_id = "header:X-Request-Id"
 [contract.c.pace]
 retry_after = ["json:/retry_after;seconds-float", "header:X-Reset;epoch"]
+[contract.c.sign]
+scheme = "standard-webhooks-v1"
+per_attempt = ["webhook-signature", "webhook-timestamp"]
 [[contract.c.rule]]
 when = { status = 409 }
 class = "duplicate"
@@ -111,7 +114,8 @@ fn r19_a_lookup_says_what_is_asked_when_and_what_an_absence_proves() {
 
 #[test]
 fn the_whole_vocabulary_reads_back_from_its_canonical_form() {
-    let used = |text: &str| file("", "", text).replace("http.post", "c");
+    let auth = "auth.sign = { scheme = \"standard-webhooks\", secrets = [{ env = \"WEBHOOKS\" }] }";
+    let used = |text: &str| file(auth, "", text).replace("http.post", "c");
     let config = accepted(&used(EVERYTHING));
     let promise = &config.contracts["c"];
     let described = promise.describe();

@@ -11,6 +11,7 @@ pub use key::{Encode, Key, KeyForm, KeyMode, Place, Reference, Window};
 pub use matcher::{JsonIs, StatusSet, TextIs, When};
 
 use super::action::Step;
+use super::credentials::Scheme;
 
 /// One rung of the ladder that is climbed while an outcome is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -62,6 +63,8 @@ pub struct Contract {
     pub cancel: Option<Cancel>,
     /// What to show a person who must decide. Nothing is decided by it.
     pub hint: Option<Question>,
+    /// How requests must be signed; `None` where the destination does not ask for it.
+    pub sign: Option<Scheme>,
 }
 
 impl Contract {
@@ -79,6 +82,7 @@ impl Contract {
             lookup: None,
             cancel: None,
             hint: None,
+            sign: None,
         }
     }
 

@@ -43,7 +43,8 @@ impl Stem {
             content_type: question.body.as_ref().map(|_| "application/json"),
             given: None,
         };
-        let head = self.head(&draft, intent, claim)?;
+        // A question is a message of its own: under the id of the send, a receiver would take it for a repeat.
+        let head = self.named(self.head(&draft, intent, claim)?, claim.attempt.0)?;
         let body = question.body.as_ref().map(|body| filled(body, &values)).transpose()?;
         Ok(Built::new(head, body.map_or_else(Bytes::new, |body| Bytes::from(body.to_string()))))
     }

@@ -6,6 +6,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 
 use super::members::members;
 use super::planting::{Planting, What};
+use super::sign::Signer;
 use super::unbuildable::Unbuildable;
 
 /// How much header text an action may bring, in bytes. Servers commonly refuse heads of more than 8 to 64 KiB.
@@ -20,6 +21,8 @@ pub(in crate::destination) enum Rule {
     Credentials,
     /// It holds what the contract plants there.
     Planted(What),
+    /// It belongs to the signature.
+    Signature,
     /// `Outbox-…` is ours.
     Ours,
 }
@@ -30,6 +33,7 @@ impl fmt::Display for Rule {
             Self::Framing => f.write_str("it belongs to the connection, not to the request"),
             Self::Credentials => f.write_str("it holds the destination's credentials"),
             Self::Planted(what) => write!(f, "it holds {what}"),
+            Self::Signature => f.write_str("it belongs to the request's signature"),
             Self::Ours => f.write_str("names that begin with `outbox-` are reserved"),
         }
     }
@@ -39,6 +43,8 @@ impl fmt::Display for Rule {
 pub(super) struct Reserved<'a> {
     /// The header that the credentials go into, besides `Authorization`; in lower case.
     pub(super) auth: Option<&'a str>,
+    /// What signs the request.
+    pub(super) signer: Option<&'a Signer>,
     /// What the contract plants in the request.
     pub(super) plantings: &'a [Planting<'a>],
 }
@@ -51,6 +57,8 @@ impl Reserved<'_> {
             Some(Rule::Credentials)
         } else if let Some(planting) = self.plantings.iter().find(|planting| planting.header() == Some(name.as_str())) {
             Some(Rule::Planted(planting.what))
+        } else if self.signer.is_some_and(|signer| signer.writes(name)) {
+            Some(Rule::Signature)
         } else if name.as_str().starts_with("outbox-") {
             Some(Rule::Ours)
         } else {
@@ -137,6 +145,8 @@ mod tests {
     use super::super::planting::plantings;
     use super::*;
     use crate::core::action::ActionId;
+    use crate::core::credentials::{Scheme, Signing, SigningKey};
+    use crate::core::target::Secret;
     use crate::destination::testing::operation;
     use uuid::Uuid;
 
@@ -144,7 +154,9 @@ mod tests {
         let mut out = HeaderMap::new();
         let operation = operation();
         let plantings = plantings(&operation, ActionId(Uuid::nil()));
-        let reserved = Reserved { auth: Some("x-api-key"), plantings: &plantings };
+        let key = SigningKey::parse(&Secret::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")).expect("a key");
+        let signer = Signer::new(&Signing { scheme: Scheme::StandardWebhooks, keys: vec![key] }).expect("usable");
+        let reserved = Reserved { auth: Some("x-api-key"), signer: Some(&signer), plantings: &plantings };
         add_from_data(&mut out, text, &reserved).map(|()| out)
     }
 
@@ -179,6 +191,7 @@ mod tests {
             ("Authorization", Rule::Credentials),
             ("X-Api-Key", Rule::Credentials),
             ("Idempotency-Key", Rule::Planted(What::Key)),
+            ("Webhook-Timestamp", Rule::Signature),
             ("Outbox-Anything", Rule::Ours),
         ] {
             let error = add(&format!("{{\"{name}\":\"v\"}}")).expect_err(name);

@@ -9,6 +9,7 @@ mod members;
 mod origin;
 mod planting;
 mod sent;
+mod sign;
 mod stem;
 mod unbuildable;
 
@@ -24,7 +25,7 @@ pub(super) use planting::carries_key;
 use planting::{What, body, plantings};
 pub(super) use sent::Sent;
 use stem::Draft;
-pub(super) use stem::{Stem, basic};
+pub(super) use stem::{OUTBOXD, Stem, basic};
 pub(super) use unbuildable::Unbuildable;
 
 use super::Claim;
@@ -70,7 +71,9 @@ impl Stem {
             content_type: intent.content_type.as_deref(),
             given: intent.headers.as_deref(),
         };
-        Ok(Built::new(self.head(&draft, intent, claim)?, body(intent, &plantings)?))
+        // Every attempt of an action is the same message.
+        let head = self.named(self.head(&draft, intent, claim)?, intent.id.0)?;
+        Ok(Built::new(head, body(intent, &plantings)?))
     }
 }
 

@@ -1,24 +1,31 @@
 //! What is the same in every request to one destination, and the head that grows from it.
 
+use std::time::SystemTime;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::uri::PathAndQuery;
 use hyper::{Method, Request, Uri};
+use uuid::Uuid;
 use uuid::fmt::Hyphenated;
 
+use super::Built;
 use super::fill::{Values, Within, push_encoded};
 use super::headers::{Reserved, Rule, add_from_data, is_framing, is_traceparent, set, visible};
 use super::origin::Origin;
 use super::planting::Planting;
+use super::sign::Signer;
 use super::unbuildable::Unbuildable;
 use crate::core::action::Intent;
 use crate::core::request::{RequestTemplate, Template};
 use crate::core::target::{Auth, Target};
 use crate::destination::Claim;
 
-const USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("outboxd/", env!("CARGO_PKG_VERSION")));
+/// Who asks.
+pub(in crate::destination) const OUTBOXD: HeaderValue =
+    HeaderValue::from_static(concat!("outboxd/", env!("CARGO_PKG_VERSION")));
 const OUTBOX_ACTION: HeaderName = HeaderName::from_static("outbox-action");
 const OUTBOX_ATTEMPT: HeaderName = HeaderName::from_static("outbox-attempt");
 const OUTBOX_FENCE: HeaderName = HeaderName::from_static("outbox-fence");
@@ -29,6 +36,8 @@ pub(in crate::destination) struct Stem {
     base: Base,
     /// Header and value; `None` where the destination doesn't know us.
     auth: Result<Option<(HeaderName, HeaderValue)>, Unbuildable>,
+    /// What signs its requests; `None` = nothing does.
+    signer: Result<Option<Signer>, Unbuildable>,
     /// Whose account the credentials are.
     pub(super) account: Option<String>,
 }
@@ -55,7 +64,24 @@ impl Stem {
         } else {
             Base::Fixed(Origin::parse(target.base_url.source()))
         };
-        Self { base, auth: auth_header(&target.auth), account: target.account.clone() }
+        let signer = target.signing.as_ref().map(Signer::new).transpose();
+        Self { base, auth: auth_header(&target.auth), signer, account: target.account.clone() }
+    }
+
+    /// The same as the message of that id, where messages have one.
+    pub(super) fn named(&self, mut request: Request<()>, id: Uuid) -> Result<Request<()>, Unbuildable> {
+        if self.signer.as_ref().map_err(Clone::clone)?.is_some() {
+            Signer::name(request.headers_mut(), id)?;
+        }
+        Ok(request)
+    }
+
+    /// Signs it, where requests are signed, as it is now.
+    pub(in crate::destination) fn sign(&self, built: &mut Built, at: SystemTime) -> Result<(), Unbuildable> {
+        match self.signer.as_ref().map_err(Clone::clone)? {
+            None => Ok(()),
+            Some(signer) => signer.sign(built.request.headers_mut(), &built.body, at),
+        }
     }
 
     /// The request, its body apart.
@@ -91,7 +117,7 @@ impl Stem {
         let auth = self.auth.as_ref().map_err(Clone::clone)?;
         out.reserve(10 + draft.template.headers.len());
         out.insert(header::HOST, host);
-        out.insert(header::USER_AGENT, USER_AGENT);
+        out.insert(header::USER_AGENT, OUTBOXD);
         if let Some(content_type) = draft.content_type {
             set(out, header::CONTENT_TYPE, content_type)?;
         }
@@ -105,7 +131,9 @@ impl Stem {
             set(out, name, &filled)?;
         }
         if let Some(given) = draft.given {
-            let reserved = Reserved { auth: auth.as_ref().map(|(name, _)| name.as_str()), plantings: draft.plantings };
+            let signer = self.signer.as_ref().map_err(Clone::clone)?.as_ref();
+            let auth = auth.as_ref().map(|(name, _)| name.as_str());
+            let reserved = Reserved { auth, signer, plantings: draft.plantings };
             add_from_data(out, given, &reserved)?;
         }
         if let Some(traceparent) = intent.traceparent.as_deref().filter(|text| is_traceparent(text)) {
@@ -131,7 +159,8 @@ impl Stem {
 
 fn auth_header(auth: &Auth) -> Result<Option<(HeaderName, HeaderValue)>, Unbuildable> {
     let (name, value) = match auth {
-        Auth::None => return Ok(None),
+        // A token is written in when there is one.
+        Auth::None | Auth::OAuth2(_) => return Ok(None),
         Auth::Bearer(token) => (header::AUTHORIZATION, format!("Bearer {}", token.expose())),
         Auth::Basic { user, password } => (header::AUTHORIZATION, format!("Basic {}", basic(user, password.expose()))),
         Auth::Header { name, value } => {

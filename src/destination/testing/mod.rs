@@ -34,6 +34,7 @@ pub(super) fn target(base_url: &str) -> Target {
         base_url: Template::parse(base_url).expect("a template"),
         account: None,
         auth: Auth::None,
+        signing: None,
         tls: Tls::default(),
         connect_timeout: Duration::from_secs(3),
         max_in_flight: 16,

@@ -54,7 +54,8 @@ async fn b32_a_lease_that_ends_while_connecting_lets_no_byte_out() {
         let limits = Limits { leave_before: Uptime::now(), ..within(LONG) };
         let built = Built { request: get(&peer), body: Bytes::copy_from_slice(body) };
         // Past the first look at the clock, as when the lease ends between it and the connection.
-        let heard = peer.destination().let_depart(built, &limits, 0, |_, _| Reads::Nothing).await;
+        let destination = peer.destination();
+        let heard = destination.let_depart(built, &limits, 0, |_, _| Reads::Nothing).await;
         let Heard::Nothing(finding) = heard else { panic!("an answer to nothing") };
         assert_eq!((finding.evidence, finding.reason), (Evidence::NotSent, Some(Reason::LeaseLost)));
         assert_eq!(told.recv().await.expect("a connection"), b"");

@@ -5,6 +5,7 @@ mod keyless;
 mod mail;
 mod payments;
 mod transfers;
+mod webhooks;
 mod work;
 
 use std::collections::{BTreeSet, HashMap};
@@ -29,6 +30,8 @@ struct Preset {
     contract: &'static str,
     /// What the contract leaves to the operation's own.
     own: &'static str,
+    /// Further lines of the destination.
+    destination: &'static str,
     /// Further lines of the operation.
     operation: &'static str,
     method: &'static str,
@@ -46,6 +49,7 @@ struct Preset {
 const JSON: Preset = Preset {
     contract: "",
     own: "",
+    destination: "",
     operation: "",
     method: "POST",
     path: "/x",
@@ -202,20 +206,25 @@ fn rule_for(contract: &Contract, reply: &Reply) -> Option<usize> {
         .position(|rule| rule.when.head_matches(reply.status, header) && rule.when.body_matches(body.as_ref()))
 }
 
+/// The one secret that there is.
+fn secret(name: &str) -> Option<String> {
+    (name == "SIGNING_KEY").then(|| webhooks::SECRET.to_owned())
+}
+
 impl Preset {
     fn configured(&self, base_url: &str) -> (Destination, Operation) {
-        let Self { contract, own, operation, method, path, .. } = self;
+        let Self { contract, own, destination, operation, method, path, .. } = self;
         let (named, extended) = match own.is_empty() {
             true => (*contract, String::new()),
             false => ("own", format!("[contract.own]\nextends = {contract:?}\n{own}\n")),
         };
         let text = format!(
             "[database]\nurl = \"postgres://nobody@localhost/none\"\n[destination.d]\nbase_url = {base_url:?}\n\
-             account = \"AC1\"\n[operation.o]\ndestination = \"d\"\nrequest = {{ method = {method:?}, path = {path:?} }}\n\
+             account = \"AC1\"\n{destination}\n[operation.o]\ndestination = \"d\"\nrequest = {{ method = {method:?}, path = {path:?} }}\n\
              contract = {named:?}\neffect = \"EFFECT\"\nmeaning = \"m\"\nowner = \"w\"\n{operation}\n{extended}"
         );
         let parse =
-            |effect: &str| Config::parse(&text.replace("EFFECT", effect), "outboxd.toml", Secrets::Resolve, &|_| None);
+            |effect: &str| Config::parse(&text.replace("EFFECT", effect), "outboxd.toml", Secrets::Resolve, &secret);
         // Without a key nothing is `keyed`.
         let mut config = parse("keyed").or_else(|_| parse("unreconcilable")).unwrap_or_else(|e| panic!("{e}"));
         let target = config.targets.remove("d").expect("a destination");
@@ -282,7 +291,9 @@ impl Preset {
 }
 
 fn all() -> impl Iterator<Item = &'static Preset> {
-    [payments::PRESETS, transfers::PRESETS, mail::PRESETS, work::PRESETS, keyless::PRESETS].into_iter().flatten()
+    [payments::PRESETS, transfers::PRESETS, mail::PRESETS, work::PRESETS, keyless::PRESETS, webhooks::PRESETS]
+        .into_iter()
+        .flatten()
 }
 
 #[test]
@@ -350,6 +361,11 @@ async fn r15_r17_contracts_of_mail_learn_what_their_apis_say() {
 #[tokio::test]
 async fn r15_r19_contracts_of_other_work_learn_what_their_apis_say() {
     play(work::PRESETS).await;
+}
+
+#[tokio::test]
+async fn b23_r15_the_contract_of_webhooks_learns_what_a_receiver_says_that_looks_at_signatures() {
+    play(webhooks::PRESETS).await;
 }
 
 #[tokio::test]

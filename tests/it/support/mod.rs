@@ -7,6 +7,7 @@ pub mod gate;
 pub mod ledger;
 pub mod proxy;
 pub mod shelf;
+pub mod webhook;
 pub mod world;
 
 pub use database::Database;
