@@ -37,6 +37,7 @@ mod daemon_poison;
 mod daemon_reload;
 mod daemon_retry;
 mod daemon_sign;
+mod daemon_rows;
 mod daemon_stops;
 mod daemon_tls;
 mod daemon_trouble;
