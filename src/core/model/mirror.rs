@@ -222,6 +222,7 @@ pub fn testify(world: &mut World, worker: &Worker, evidence: Evidence, mistake: 
             next.doubt = None;
             next.proof = false;
             next.send_again = false;
+            next.stop_seen = false;
         }
         Testimony::Hold => {
             next.doubt = row.doubt.or(Some(Doubtful { since: 0, attempt: 0 }));

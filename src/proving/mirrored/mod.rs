@@ -19,7 +19,7 @@ use crate::ledger;
 use trials::Bench;
 
 /// Walks of each kind of contract.
-const WALKS: usize = 30;
+const WALKS: usize = 20;
 /// The longest walk.
 const STEPS: usize = 60;
 

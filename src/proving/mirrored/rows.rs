@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 use uuid::Uuid;
 
 use crate::clock::Uptime;
-use crate::core::action::{ActionId, Fence, Intent, State, Step, Stop};
+use crate::core::action::{ActionId, AttemptId, Fence, Intent, State, Step, Stop};
 use crate::core::decide::{Next, Transition};
 use crate::core::model::contracts::Promise;
 use crate::core::model::world::{
@@ -271,14 +271,14 @@ fn digest(number: u8) -> Option<Vec<u8>> {
     }
 }
 
-/// What of a claim's memory both sides have.
+/// What of a claim's memory both sides have, in ages.
 #[derive(PartialEq, Debug)]
 pub struct Memory {
     step: Step,
     attempts: u32,
-    first: Option<Timestamp>,
-    last: Option<Timestamp>,
-    doubt: Option<Doubt>,
+    first: Option<Age>,
+    last: Option<Age>,
+    doubt: Option<(Age, Option<AttemptId>)>,
     proof: bool,
     cancel_sent: bool,
     overridden: bool,
@@ -287,24 +287,18 @@ pub struct Memory {
 }
 
 impl Memory {
-    pub fn of(row: &Row) -> Self {
+    pub fn of(case: &Case, row: &Row) -> Self {
         Self {
             step: row.step,
             attempts: row.attempts.min(ATTEMPTS.into()),
-            first: row.first_sent_at,
-            last: row.last_sent_at,
-            doubt: row.doubt,
+            first: row.first_sent_at.map(|at| case.age(at)),
+            last: row.last_sent_at.map(|at| case.age(at)),
+            doubt: row.doubt.map(|doubt| (case.age(doubt.since), doubt.attempt)),
             proof: row.proof.is_some(),
             cancel_sent: row.cancel_sent,
             overridden: row.overridden,
             sent_under: row.sent_under,
             stop: row.stop,
         }
-    }
-
-    /// Without the moment since when it is in doubt: that may be the claim's own.
-    pub fn undated(self) -> Self {
-        let doubt = self.doubt.map(|doubt| Doubt { since: Timestamp::from_micros(0), ..doubt });
-        Self { doubt, ..self }
     }
 }

@@ -54,10 +54,12 @@ impl Bench {
 
     async fn works(&mut self, promise: &Promise, world: &World, worker: &Worker, kind: &str) {
         let Phase::Got(evidence) = worker.phase else {
-            self.settle(promise, world, worker, None, kind).await;
+            self.settle(promise, world, worker, (None, None), kind).await;
             return self.mark(promise, world, worker, kind).await;
         };
-        self.settle(promise, world, worker, Some(evidence), kind).await;
+        for meanwhile in [None, Some(Evidence::NoAnswer), Some(Evidence::Accepted)] {
+            self.settle(promise, world, worker, (Some(evidence), meanwhile), kind).await;
+        }
         if worker.doing == Doing::Send && !world.is_current(worker) {
             self.testify(promise, world, worker, evidence, kind).await;
         }
@@ -85,25 +87,31 @@ impl Bench {
             mirror::claim(&mut next, 0, false, promise, Mistake::None);
             let worker = next.workers[0].expect("a claim");
             let claimed = claims.pop().unwrap_or_else(|| panic!("{kind}: not claimed: {:?}", world.row));
-            let expected = Memory::of(&case.claimed(&next, &worker).row).undated();
-            assert_eq!(Memory::of(&claimed.row).undated(), expected, "{kind}: claim: {world:?}");
+            let expected = Memory::of(&case, &case.claimed(&next, &worker).row);
+            assert_eq!(Memory::of(&case, &claimed.row), expected, "{kind}: claim: {world:?}");
         }
         assert!(claims.is_empty(), "{kind}: claimed: {:?}", world.row);
         self.alike(&case, world, &next, &format!("{kind}: claim")).await;
     }
 
-    /// `None`: the claim is handed back untouched.
+    /// What a worker has learnt, and before it settles the testimony of a claim that a failover has lost. `None`: the
+    /// claim is handed back untouched; nobody testifies.
     async fn settle(
         &mut self,
         promise: &Promise,
         world: &World,
         worker: &Worker,
-        learnt: Option<Evidence>,
+        (learnt, meanwhile): (Option<Evidence>, Option<Evidence>),
         kind: &str,
     ) {
-        let case = self.case("settle", promise, world, Duration::ZERO).await;
+        let case = self.case("settle", promise, world, AHEAD).await;
         let (mut next, mut worker) = (*world, *worker);
+        if let Some(evidence) = meanwhile {
+            let lost = lost(world, &worker);
+            self.tells(&case, &mut next, &lost, evidence, kind).await;
+        }
         let mut first = learnt.is_none();
+        let mut held = case.claimed(world, &worker).row;
         let moment = Moment { now: now(), paused: Duration::ZERO, dice: Dice::new(0.0) };
         loop {
             let row = next.core_row(&worker);
@@ -117,7 +125,7 @@ impl Bench {
             let settlement = Settlement {
                 action: claimed.intent.id,
                 fence: claimed.fence,
-                row: claimed.row,
+                row: held.clone(),
                 transition: case.scaled(&told),
                 history: (learnt.is_some() && !worker.known).then(|| history(&worker, evidence)),
             };
@@ -143,7 +151,9 @@ impl Bench {
                 Some(Standing::Changed(row)) => {
                     assert_eq!(settled, Settled::Changed, "{about}: {world:?}");
                     mirror::read_again(&next, &mut worker, Mistake::None);
-                    assert_eq!(Memory::of(row), Memory::of(&case.claimed(&next, &worker).row), "{about}: {world:?}");
+                    let expected = Memory::of(&case, &case.claimed(&next, &worker).row);
+                    assert_eq!(Memory::of(&case, row), expected, "{about}: {world:?}");
+                    held = *row.clone();
                 }
                 None => panic!("{about}: the row is gone"),
             }
@@ -152,15 +162,20 @@ impl Bench {
 
     async fn testify(&mut self, promise: &Promise, world: &World, worker: &Worker, evidence: Evidence, kind: &str) {
         let case = self.case("testify", promise, world, AHEAD).await;
+        let mut next = *world;
+        self.tells(&case, &mut next, worker, evidence, kind).await;
+    }
+
+    async fn tells(&self, case: &Case, world: &mut World, worker: &Worker, evidence: Evidence, kind: &str) {
+        let before = *world;
         let claimed = case.claimed(world, worker);
         let (finding, history) = (Finding::new(evidence, None), history(worker, evidence));
         let told = LateTestimony { claimed: &claimed, finding: &finding, pins: pins(worker.pins), history: &history };
         let meaning = self.ledger.testify(told).await.expect("a testimony").expect("a row");
-        let mut next = *world;
-        let expected = mirror::testify(&mut next, worker, evidence, Mistake::None);
+        let expected = mirror::testify(world, worker, evidence, Mistake::None);
         let about = format!("{kind}: testify {evidence:?} of {worker:?}: {meaning:?}");
-        assert_eq!(meaning, expected, "{about}: {world:?}");
-        self.alike(&case, world, &next, &about).await;
+        assert_eq!(meaning, expected, "{about}: {before:?}");
+        self.alike(case, &before, world, &about).await;
     }
 
     /// Before a send, or before a cancel by key.
@@ -220,6 +235,21 @@ impl Bench {
         let mut next = *world;
         mirror::request_cancel(&mut next);
         self.alike(&case, world, &next, &format!("{kind}: cancel")).await;
+    }
+}
+
+/// A claim of the other configuration, a tick older than that worker's, of which the ledger does not know.
+fn lost(world: &World, worker: &Worker) -> Worker {
+    Worker {
+        attempt: world.new_id(),
+        fence: 1,
+        age: worker.age + 1,
+        doing: Doing::Send,
+        pins: 3 - worker.pins,
+        lost: true,
+        known: false,
+        settled: false,
+        ..*worker
     }
 }
 
