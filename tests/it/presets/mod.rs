@@ -308,7 +308,7 @@ fn every_built_in_contract_meets_an_api_that_behaves_as_its_page_says() {
 
 /// Contracts under which the same request is sent again after a 500, and why that cannot make two of it. All others
 /// say after a 500: not again.
-const REPEATED_AFTER_A_500: [(&str, &str); 17] = [
+const REPEATED_AFTER_A_500: [(&str, &str); 18] = [
     ("aws.sqs.fifo.send", "what is remembered is the message"),
     ("brevo.smtp.send", "a request is processed once per key"),
     ("discord.message.create", "what is remembered is the message"),
@@ -324,6 +324,7 @@ const REPEATED_AFTER_A_500: [(&str, &str); 17] = [
     ("plaid.transfer.create", "what is remembered is the transfer"),
     ("resend.emails.send", "what is remembered is the e-mail"),
     ("salesforce.sobject.upsert", "the id is the record's"),
+    ("standard-webhooks.deliver", "receivers sort duplicates out, by their own promise"),
     ("stripe.v2.post", "what was begun is taken up again"),
     ("whop.post", "errors are kept too"),
 ];
