@@ -14,6 +14,7 @@ pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Res
     let account = table.text_if("account");
     let (auth, signing, tls) = (auth(table, sources), signing(table, sources), tls(table, sources));
     let (connect_timeout, max_in_flight) = (table.duration("connect_timeout"), table.integer("max_in_flight"));
+    let public_only = table.boolean("public_only");
     Ok(Target {
         name: name.to_owned(),
         base_url: base_url?,
@@ -23,6 +24,7 @@ pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Res
         tls: tls?,
         connect_timeout: connect_timeout?,
         max_in_flight: max_in_flight?,
+        public_only: public_only?,
     })
 }
 

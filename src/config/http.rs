@@ -1,7 +1,6 @@
 //! The parts of HTTP that a configuration writes down: tokens, headers, base URLs, paths.
 
-use super::later;
-use crate::core::request::Template;
+use crate::core::request::{Part, Template};
 
 /// A token (RFC 9110 section 5.6.2): what methods and header names are made of.
 pub(super) fn is_token(text: &str) -> bool {
@@ -102,6 +101,9 @@ pub(super) fn token_url(text: &str) -> Result<Template, String> {
 /// A base URL, without slashes at its end. The value is never quoted: people write credentials into URLs.
 pub(super) fn base_url(text: &str) -> Result<Template, String> {
     const FORM: &str = "must be https://host[:port][/path] (or http://…)";
+    let template = template(text.trim_end_matches('/'))?;
+    // A placeholder is judged as the letter that may stand for it.
+    let text: String = template.parts().iter().map(stand_in).collect();
     let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
         return Err(format!("{FORM}; it has no such scheme"));
     };
@@ -112,9 +114,6 @@ pub(super) fn base_url(text: &str) -> Result<Template, String> {
         return Err("must not hold a query or a fragment; write parameters into the operation's `query`".to_owned());
     }
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    if authority.contains(['{', '}']) {
-        return Err(format!("is refused: {}", later::HOST_FROM_DATA));
-    }
     let (host, port) = match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((address, tail)) if address.parse::<std::net::Ipv6Addr>().is_ok() => match tail.strip_prefix(':') {
             Some(port) => ("v6", Some(port)),
@@ -134,7 +133,14 @@ pub(super) fn base_url(text: &str) -> Result<Template, String> {
         return Err(format!("{FORM}; its port is not between 1 and 65535"));
     }
     path_characters(path)?;
-    template(text.trim_end_matches('/'))
+    Ok(template)
+}
+
+fn stand_in(part: &Part) -> &str {
+    match part {
+        Part::Text(text) => text,
+        Part::Param(_) => "x",
+    }
 }
 
 #[cfg(test)]
@@ -146,6 +152,9 @@ mod tests {
         assert_eq!(base_url("http://localhost:8080/api/").expect("valid").source(), "http://localhost:8080/api");
         assert_eq!(base_url("https://api.example.com").expect("valid").source(), "https://api.example.com");
         assert_eq!(base_url("http://[::1]:80").expect("valid").source(), "http://[::1]:80");
+        for url in ["https://{host}", "https://{shop}.example.com:8443/v1/{version}", "http://{a}-{b}.example"] {
+            assert_eq!(base_url(url).expect("valid").source(), url);
+        }
         let wrong = [
             "",
             "api.example.com",
@@ -158,7 +167,11 @@ mod tests {
             "http://user:hunter2/x@h",
             "http://h/x?key=hunter2",
             "http://h#hunter2",
-            "http://{host}/",
+            "{scheme}://h",
+            "http://h:{port}",
+            "http://[{address}]",
+            "http://{host",
+            "http://{user}@h",
             "http://a b/",
             "http://h/{",
             "http://h/ü",

@@ -3,6 +3,3 @@
 
 /// Of a key or a name that is known but not supported.
 pub(super) const NOT_YET: &str = "is not supported by this version";
-
-/// What to say of a placeholder in the host of a base URL.
-pub(super) const HOST_FROM_DATA: &str = "a placeholder in the host is not supported by this version";

@@ -21,6 +21,7 @@ pub enum Reason {
     NotReached,
     ConnectionRefused,
     NameNotResolved,
+    AddressNotPublic,
     TlsFailed,
     LeaseLost,
     Unsendable,
@@ -44,7 +45,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::Rejected,
         Self::Deferred,
         Self::Throttled,
@@ -62,6 +63,7 @@ impl Reason {
         Self::NotReached,
         Self::ConnectionRefused,
         Self::NameNotResolved,
+        Self::AddressNotPublic,
         Self::TlsFailed,
         Self::LeaseLost,
         Self::Unsendable,
@@ -119,6 +121,9 @@ impl Reason {
             Self::NotReached => ("not_reached", "no byte of the request left"),
             Self::ConnectionRefused => ("connection_refused", "the destination refused the connection"),
             Self::NameNotResolved => ("name_not_resolved", "the destination's name could not be resolved"),
+            Self::AddressNotPublic => {
+                ("address_not_public", "the destination's address is not public, and only public ones are allowed")
+            }
             Self::TlsFailed => ("tls_failed", "no trusted connection could be made before anything was sent"),
             Self::LeaseLost => ("lease_lost", "the lease no longer covered the send, so nothing was sent"),
             Self::Unsendable => ("unsendable", "no valid request can be built from it"),

@@ -94,6 +94,16 @@ pub struct Target {
     pub connect_timeout: Duration,
     /// Requests at once, from this daemon.
     pub max_in_flight: u32,
+    /// It may only have public addresses. Where the host comes from data that is so anyway.
+    pub public_only: bool,
+}
+
+impl Target {
+    /// Whether params say on which host it is.
+    pub fn host_from_data(&self) -> bool {
+        let before_path = self.base_url.source().split('/').nth(2).unwrap_or_default();
+        before_path.contains('{')
+    }
 }
 
 /// A kind of effect.
@@ -170,6 +180,7 @@ mod tests {
             tls: Tls::default(),
             connect_timeout: Duration::from_secs(3),
             max_in_flight: 8,
+            public_only: false,
         }
     }
 
@@ -186,6 +197,18 @@ mod tests {
         assert_eq!(first, of(&target("https://a.example", Some("live"), "two")));
         assert_ne!(first, of(&target("https://b.example", Some("live"), "one")));
         assert_ne!(first, of(&target("https://a.example", Some("test"), "one")));
+    }
+
+    #[test]
+    fn only_a_placeholder_before_the_path_makes_the_host_one_from_data() {
+        for (url, from_data) in [
+            ("https://a.example", false),
+            ("https://a.example/{x}", false),
+            ("https://{x}.a.example", true),
+            ("http://{x}/v1", true),
+        ] {
+            assert_eq!(target(url, None, "t").host_from_data(), from_data, "{url}");
+        }
     }
 
     #[test]

@@ -4,25 +4,32 @@ use std::error::Error;
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::Uri;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::dns::{GaiAddrs, GaiFuture, GaiResolver, Name};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
+use super::address::NotPublic;
+use super::clean::one_line;
 use super::metered::Metered;
+use super::resolve::{NameNotResolved, Resolver};
+use super::socket::{Socket, Tap};
 use crate::core::reason::Reason;
+
+/// How long the word of TLS may be, in bytes: it can quote the peer's certificate.
+const TLS_MAX_BYTES: usize = 300;
 
 /// Opens connections.
 #[derive(Clone)]
 pub(super) struct Connector {
-    https: HttpsConnector<HttpConnector<Resolver>>,
+    https: HttpsConnector<Tcp>,
     /// Name resolution, TCP and TLS together.
     timeout: Duration,
 }
@@ -36,28 +43,33 @@ pub(super) enum ConnectError {
     Failed(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// The resolver's error, so that it can be told from one of the socket by its type.
-#[derive(Debug, thiserror::Error)]
-#[error("name not resolved")]
-struct NameNotResolved(#[source] io::Error);
-
 impl Connector {
     /// `tls` says whom to trust.
-    pub(super) fn new(timeout: Duration, tls: ClientConfig) -> Self {
-        let mut tcp = HttpConnector::new_with_resolver(Resolver(GaiResolver::new()));
+    pub(super) fn new(timeout: Duration, tls: ClientConfig, resolver: Resolver) -> Self {
+        let mut tcp = HttpConnector::new_with_resolver(resolver.clone());
         // A request goes out in one write; waiting for an ACK to send its tail would only add latency.
         tcp.set_nodelay(true);
         // Divided among the addresses of a name, so that a dead first one leaves time for the others.
         tcp.set_connect_timeout(Some(timeout));
         tcp.enforce_http(false);
-        let https =
-            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().wrap_connector(tcp);
+        let https = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(Tcp { http: tcp, resolver });
         Self { https, timeout }
     }
 }
 
 /// TCP, or TLS over it.
-type Stream = TokioIo<MaybeHttpsStream<TokioIo<TcpStream>>>;
+type Stream = TokioIo<MaybeHttpsStream<TokioIo<Socket<TcpStream>>>>;
+
+fn tap(stream: &MaybeHttpsStream<TokioIo<Socket<TcpStream>>>) -> Arc<Tap> {
+    match stream {
+        MaybeHttpsStream::Http(socket) => socket.inner().tap(),
+        MaybeHttpsStream::Https(tls) => tls.inner().get_ref().0.inner().inner().tap(),
+    }
+}
 
 impl Service<Uri> for Connector {
     type Response = TokioIo<Metered<Stream>>;
@@ -73,7 +85,10 @@ impl Service<Uri> for Connector {
         let timeout = self.timeout;
         Box::pin(async move {
             match tokio::time::timeout(timeout, connecting).await {
-                Ok(Ok(stream)) => Ok(TokioIo::new(Metered::new(TokioIo::new(stream)))),
+                Ok(Ok(stream)) => {
+                    let tap = tap(&stream);
+                    Ok(TokioIo::new(Metered::new(TokioIo::new(stream), tap)))
+                }
                 Ok(Err(error)) => Err(ConnectError::Failed(error)),
                 Err(_) => Err(ConnectError::TimedOut),
             }
@@ -81,70 +96,87 @@ impl Service<Uri> for Connector {
     }
 }
 
+/// TCP alone.
 #[derive(Clone)]
-struct Resolver(GaiResolver);
-
-impl Service<Name> for Resolver {
-    type Response = GaiAddrs;
-    type Error = NameNotResolved;
-    type Future = Resolving;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), NameNotResolved>> {
-        self.0.poll_ready(cx).map_err(NameNotResolved)
-    }
-
-    fn call(&mut self, name: Name) -> Resolving {
-        Resolving(self.0.call(name))
-    }
+struct Tcp {
+    http: HttpConnector<Resolver>,
+    resolver: Resolver,
 }
 
-struct Resolving(GaiFuture);
+impl Service<Uri> for Tcp {
+    type Response = TokioIo<Socket<TcpStream>>;
+    type Error = Box<dyn Error + Send + Sync>;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
-impl Future for Resolving {
-    type Output = Result<GaiAddrs, NameNotResolved>;
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.http.poll_ready(cx).map_err(Into::into)
+    }
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx).map_err(NameNotResolved)
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        if let Err(refused) = self.resolver.admits(&uri) {
+            return Box::pin(async move { Err(refused.into()) });
+        }
+        let connecting = self.http.call(uri);
+        Box::pin(async move { Ok(TokioIo::new(Socket::new(connecting.await?.into_inner()))) })
     }
 }
 
 /// Why nothing was sent, by the types in the error's chain of causes.
 pub(super) fn reason_not_reached(error: &(dyn Error + 'static)) -> Reason {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if error.is::<NameNotResolved>() {
+    for cause in causes(error) {
+        if cause.is::<NameNotResolved>() {
             return Reason::NameNotResolved;
         }
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            if error.kind() == io::ErrorKind::ConnectionRefused {
-                return Reason::ConnectionRefused;
-            }
-            if tls_error(error).is_some() {
-                return Reason::TlsFailed;
-            }
+        if cause.is::<NotPublic>() {
+            return Reason::AddressNotPublic;
         }
-        cause = error.source();
+        if let Some(error) = cause.downcast_ref::<io::Error>() {
+            // An error that wraps another one comes from the handshake: of TLS itself, or of the socket during it.
+            return match (error.kind(), wrapped(error)) {
+                (_, Some(_)) => Reason::TlsFailed,
+                (io::ErrorKind::ConnectionRefused, None) => Reason::ConnectionRefused,
+                (_, None) => Reason::NotReached,
+            };
+        }
     }
     Reason::NotReached
 }
 
-/// What TLS said, where it did: an `io::Error` doesn't have what it wraps among its causes.
-pub(super) fn tls_error(error: &io::Error) -> Option<&rustls::Error> {
-    let inner = error.get_ref()?;
-    match inner.downcast_ref::<io::Error>() {
-        Some(nested) => tls_error(nested),
-        None => inner.downcast_ref::<rustls::Error>(),
+/// What TLS, the operating system or we ourselves said, where somebody said something: one short line.
+pub(super) fn said(error: &(dyn Error + 'static)) -> Option<String> {
+    if let Some(refused) = causes(error).find_map(|cause| cause.downcast_ref::<NotPublic>()) {
+        return Some(refused.to_string());
     }
+    let error = causes(error).find_map(|cause| cause.downcast_ref::<io::Error>())?;
+    Some(match wrapped(error) {
+        None => error.kind().to_string(),
+        Some(Wrapped::Tls(error)) => one_line(format!("TLS: {error}").as_bytes(), TLS_MAX_BYTES),
+        Some(Wrapped::Socket(kind)) => format!("TLS handshake: {kind}"),
+    })
 }
 
-/// What the operating system said, where it said something.
-pub(super) fn io_kind(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<io::Error>() {
-            return Some(error.kind());
-        }
-        cause = error.source();
+/// Whether no connection came to be in time.
+pub(super) fn took_too_long(error: &(dyn Error + 'static)) -> bool {
+    causes(error).any(|cause| {
+        matches!(cause.downcast_ref(), Some(ConnectError::TimedOut))
+            || cause.downcast_ref().is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::TimedOut)
+    })
+}
+
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| error.source())
+}
+
+/// What stands in an `io::Error`, which it doesn't have among its causes.
+enum Wrapped<'e> {
+    Tls(&'e rustls::Error),
+    Socket(io::ErrorKind),
+}
+
+fn wrapped(error: &io::Error) -> Option<Wrapped<'_>> {
+    let inner = error.get_ref()?;
+    match inner.downcast_ref::<io::Error>() {
+        Some(nested) => wrapped(nested).or(Some(Wrapped::Socket(nested.kind()))),
+        None => inner.downcast_ref::<rustls::Error>().map(Wrapped::Tls),
     }
-    None
 }

@@ -83,7 +83,10 @@ impl Destination {
                     Cow::Borrowed(&self.mask),
                 )
             }
-            Some(Err(error)) => Heard::Nothing(unanswered::broken(&error, ticket.end(), limits)),
+            Some(Err(error)) => {
+                let host_from_data = self.target.host_from_data();
+                Heard::Nothing(unanswered::broken(&error, ticket.end(), limits, host_from_data))
+            }
             None => Heard::Nothing(unanswered::timed_out(ticket.end(), limits)),
         }
     }

@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use super::socket::Tap;
 use super::wire::Wire;
 
 /// A stream behind its meter. The stream may be TCP or TLS over TCP.
@@ -17,8 +18,14 @@ pub(super) struct Metered<S> {
 }
 
 impl<S> Metered<S> {
-    pub(super) fn new(stream: S) -> Self {
-        Self { stream, wire: Wire::new() }
+    /// `tap` is that of the socket at the bottom.
+    pub(super) fn new(stream: S, tap: Arc<Tap>) -> Self {
+        Self { stream, wire: Wire::new(tap) }
+    }
+
+    #[cfg(test)]
+    pub(super) fn wire(&self) -> Arc<Wire> {
+        Arc::clone(&self.wire)
     }
 }
 
@@ -36,11 +43,14 @@ impl<S> Connection for Metered<S> {
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let before = buf.filled().len();
-        let polled = Pin::new(&mut self.stream).poll_read(cx, buf);
-        self.wire.count_read(buf.filled().len() - before);
-        polled
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let stream = Pin::new(&mut this.stream);
+        this.wire.read(|| {
+            let before = buf.filled().len();
+            let polled = stream.poll_read(cx, buf);
+            (polled, buf.filled().len() - before)
+        })
     }
 }
 

@@ -10,6 +10,7 @@
 //! [`Destination::look_up`] and [`Destination::cancel`] go the same way; what they learn is about an earlier send, never
 //! about a request of their own.
 
+mod address;
 mod answer;
 mod build;
 mod clean;
@@ -20,6 +21,8 @@ mod judge;
 mod mask;
 mod metered;
 mod oauth;
+mod resolve;
+mod socket;
 mod tls;
 mod unanswered;
 mod wire;
@@ -34,6 +37,7 @@ use std::time::Duration;
 
 use hyper::header::HeaderMap;
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::dns::GaiResolver;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 pub use clean::one_line;
@@ -46,6 +50,7 @@ use exchange::Heard;
 use judge::{Against, Asked, Expected, Mark, explain, judge, reads, unsettled};
 use mask::Mask;
 use oauth::OAuth;
+use resolve::{Names, Resolver};
 
 use crate::clock::{Uptime, wall};
 use crate::core::action::{AttemptId, Fence, Intent};
@@ -85,6 +90,8 @@ pub struct Destination {
     /// Tokens, where it wants them.
     oauth: Option<OAuth>,
     client: Client<Connector, Outgoing>,
+    /// After this long a connection takes no new request.
+    oldest: Duration,
 }
 
 /// The claim under which an action is sent.
@@ -118,17 +125,23 @@ impl Destination {
     /// # Errors
     /// Where its TLS settings cannot be used.
     pub fn new(target: Target) -> Result<Self, TlsError> {
+        Self::resolving(target, Names::System(GaiResolver::new()))
+    }
+
+    fn resolving(target: Target, names: Names) -> Result<Self, TlsError> {
         let tls = tls::client(&target.tls, !target.base_url.source().starts_with("http://"))?;
+        let resolver = Resolver::new(names, target.public_only || target.host_from_data());
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(usize::try_from(target.max_in_flight).unwrap_or(usize::MAX))
-            .build(Connector::new(target.connect_timeout, tls));
+            .build(Connector::new(target.connect_timeout, tls, resolver));
         let oauth = match &target.auth {
             Auth::OAuth2(credentials) => Some(OAuth::new(credentials, &target)?),
             Auth::None | Auth::Bearer(_) | Auth::Basic { .. } | Auth::Header { .. } => None,
         };
-        Ok(Self { stem: Stem::new(&target), mask: Mask::of(&target), oauth, client, target })
+        let (stem, mask) = (Stem::new(&target), Mask::of(&target));
+        Ok(Self { stem, mask, oauth, client, target, oldest: OLDEST })
     }
 
     /// Sends once. Takes as long as `limits` allow; never longer, but for one bounded last look at what has arrived.
@@ -155,7 +168,7 @@ impl Destination {
                 tokio::time::sleep(DRAIN).await;
             }
         }
-        ticket.release(OLDEST);
+        ticket.release(self.oldest);
         explained(finding, || explain(contract, &answer, &mask, &body))
     }
 
@@ -208,7 +221,7 @@ impl Destination {
         match self.exchange(built, limits, operation.response_max_bytes, reads).await {
             Heard::Answer(answer, ticket, mask) => {
                 let finding = mark.judge(&answer, wall());
-                ticket.release(OLDEST);
+                ticket.release(self.oldest);
                 explained(finding, || explain(mark.contract, &answer, &mask, &intent.body))
             }
             Heard::Nothing(finding) => {

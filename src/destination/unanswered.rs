@@ -1,12 +1,11 @@
 //! What is known where no answer came.
 
 use std::error::Error as _;
-use std::io;
 
 use hyper_util::client::legacy::Error;
 
 use super::Limits;
-use super::connector::{ConnectError, io_kind, reason_not_reached};
+use super::connector::{reason_not_reached, said, took_too_long};
 use super::departure::Sent;
 use super::wire::Traffic;
 use crate::core::evidence::{Evidence, Finding};
@@ -36,11 +35,11 @@ pub(super) fn timed_out(sent: Sent, limits: &Limits) -> Finding {
     }
 }
 
-/// The exchange broke off.
-pub(super) fn broken(error: &Error, sent: Sent, limits: &Limits) -> Finding {
+/// The exchange broke off. `host_from_data`: an action's params say where it goes.
+pub(super) fn broken(error: &Error, sent: Sent, limits: &Limits, host_from_data: bool) -> Finding {
     match sent {
         Sent::Nothing { missed: true } => too_late(limits),
-        Sent::Nothing { missed: false } => not_sent(error),
+        Sent::Nothing { missed: false } => not_sent(error, host_from_data),
         Sent::Bytes(traffic) if traffic.missed => {
             Finding::because(Evidence::NoAnswer, Reason::Timeout).with_detail(crossed("stopped at its time", traffic))
         }
@@ -58,15 +57,20 @@ pub(super) fn told(finding: &Finding) -> String {
     }
 }
 
-fn not_sent(error: &Error) -> Finding {
-    let took_too_long =
-        error.source().is_some_and(|cause| matches!(cause.downcast_ref(), Some(ConnectError::TimedOut)));
-    let finding = Finding::because(Evidence::NotSent, reason_not_reached(error));
-    match io_kind(error) {
+/// An address that is not public is, of a host in the configuration, a matter of that or of DNS, which a person mends and
+/// the action then goes out. A host that the action itself names cannot be mended: it can never be sent, and trying again
+/// would only let whoever chose the host probe our network over and over.
+fn not_sent(error: &Error, host_from_data: bool) -> Finding {
+    let reason = reason_not_reached(error);
+    let finding = if host_from_data && reason == Reason::AddressNotPublic {
+        Finding::because(Evidence::Unsendable, Reason::Unsendable)
+    } else {
+        Finding::because(Evidence::NotSent, reason)
+    };
+    match said(error) {
         // The connector's own timer and the one for each address may go off together.
-        _ if took_too_long => finding.with_detail(NO_CONNECTION_IN_TIME),
-        Some(io::ErrorKind::TimedOut) => finding.with_detail(NO_CONNECTION_IN_TIME),
-        Some(kind) => finding.with_detail(kind.to_string()),
+        _ if took_too_long(error) => finding.with_detail(NO_CONNECTION_IN_TIME),
+        Some(said) => finding.with_detail(said),
         None => finding.with_detail("the connection closed before anything was sent"),
     }
 }
@@ -76,8 +80,8 @@ fn after_bytes(error: &Error, traffic: Option<Traffic>) -> Finding {
     let (finding, what) = if cause.is_some_and(hyper::Error::is_parse) {
         (Finding::because(Evidence::UnknownAnswer, Reason::UnknownAnswer), "the answer is not valid HTTP".to_owned())
     } else {
-        let kind = io_kind(error).map_or_else(|| "connection closed".to_owned(), |kind| kind.to_string());
-        (Finding::because(Evidence::NoAnswer, Reason::ConnectionLost), kind)
+        let what = said(error).unwrap_or_else(|| "connection closed".to_owned());
+        (Finding::because(Evidence::NoAnswer, Reason::ConnectionLost), what)
     };
     match traffic {
         Some(traffic) => finding.with_detail(crossed(&what, traffic)),

@@ -11,20 +11,20 @@ use rcgen::{CertificateParams, CertifiedIssuer, KeyPair, date_time_ymd};
 use tokio_postgres::Client;
 
 /// A certificate of the server, and how good it is.
-struct Served {
-    name: &'static str,
-    certificate: String,
-    key: String,
+pub struct Served {
+    pub name: &'static str,
+    pub certificate: String,
+    pub key: String,
 }
 
-fn authority() -> CertifiedIssuer<'static, KeyPair> {
+pub fn authority() -> CertifiedIssuer<'static, KeyPair> {
     let mut params = CertificateParams::new(vec![]).expect("parameters");
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     params.distinguished_name.push(rcgen::DnType::CommonName, "tests' authority");
     CertifiedIssuer::self_signed(params, KeyPair::generate().expect("a key")).expect("an authority")
 }
 
-fn served(authority: &CertifiedIssuer<'static, KeyPair>) -> Vec<Served> {
+pub fn served(authority: &CertifiedIssuer<'static, KeyPair>) -> Vec<Served> {
     let of = |name, host: &str, expired: bool, signed: bool| {
         let mut params = CertificateParams::new(vec![host.to_owned()]).expect("parameters");
         params.distinguished_name.push(rcgen::DnType::CommonName, host);

@@ -1,7 +1,7 @@
 //! The tree itself, read as text: who may import whom, how long a file may be, what stands where, and that the
 //! documents say what the code does.
 
-mod documents;
+pub mod documents;
 mod promises;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn read(path: &str) -> String {
+pub fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 

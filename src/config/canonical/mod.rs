@@ -86,7 +86,7 @@ impl Config {
 }
 
 fn write_target(out: &mut String, target: &Target) -> fmt::Result {
-    let Target { name, base_url, account, auth, signing, tls, connect_timeout, max_in_flight } = target;
+    let Target { name, base_url, account, auth, signing, tls, connect_timeout, max_in_flight, public_only } = target;
     writeln!(out, "\n[destination.{}]\nbase_url = {}", quoted(name), text(base_url.source()))?;
     if let Some(account) = account {
         writeln!(out, "account = {}", text(account))?;
@@ -103,7 +103,11 @@ fn write_target(out: &mut String, target: &Target) -> fmt::Result {
         writeln!(out, "tls = {{ {} }}", shown.join(", "))?;
     }
     duration(out, "connect_timeout", *connect_timeout)?;
-    writeln!(out, "max_in_flight = {max_in_flight}")
+    writeln!(out, "max_in_flight = {max_in_flight}")?;
+    if *public_only || target.host_from_data() {
+        writeln!(out, "public_only = true")?;
+    }
+    Ok(())
 }
 
 /// How the destination knows us, without the secret.

@@ -101,7 +101,14 @@ pub(super) const KEYS: &[KeyDoc] = &[
         "requests at once from one daemon",
     ),
     later("destination.NAME", "rate"),
-    later("destination.NAME", "public_only"),
+    key(
+        "destination.NAME",
+        "public_only",
+        Kind::Bool,
+        Need::Default(Fallback::Bool(false)),
+        "whether its addresses must be public: none of our own network, of the machine or of a cloud's metadata \
+         service; always so where the host of `base_url` holds a placeholder",
+    ),
     later("destination.NAME", "http"),
     key(
         "destination.NAME.auth",

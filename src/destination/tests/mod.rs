@@ -3,4 +3,8 @@
 mod answered;
 mod asked;
 mod departing;
+mod hostile;
+mod idle;
 mod lost;
+mod reached;
+mod secure;

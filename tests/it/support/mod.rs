@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub mod database;
+pub mod front;
 pub mod gate;
 pub mod ledger;
 pub mod proxy;
@@ -10,6 +11,7 @@ pub mod webhook;
 pub mod world;
 
 pub use database::Database;
+pub use front::Front;
 pub use gate::GatedClaim;
 pub use proxy::Proxy;
 pub use shelf::Shelf;

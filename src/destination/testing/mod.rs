@@ -1,5 +1,7 @@
 //! Parts for this module's tests: an operation, and a peer that does exactly what a test says.
 
+pub(super) mod secure;
+
 use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use uuid::Uuid;
 
@@ -36,6 +38,7 @@ pub(super) fn target(base_url: &str) -> Target {
         tls: Tls::default(),
         connect_timeout: Duration::from_secs(3),
         max_in_flight: 16,
+        public_only: false,
     }
 }
 
@@ -136,14 +139,22 @@ impl Peer {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        Self::at("127.0.0.1:0".parse().expect("an address"), serve).await
+    }
+
+    /// The same at an address of one's choice.
+    pub(super) async fn at<F>(address: SocketAddr, serve: impl Fn(Conversation, usize) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let listener = TcpListener::bind(address).await.expect("a port");
         let address = listener.local_addr().expect("an address");
         let accepted = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&accepted);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let number = count.fetch_add(1, Ordering::SeqCst);
-                tokio::spawn(serve(Conversation { stream, left: Vec::new() }, number));
+                tokio::spawn(serve(Conversation::new(stream), number));
             }
         });
         Self { address, accepted }
@@ -159,12 +170,23 @@ impl Peer {
 }
 
 /// The peer's end of one connection.
-pub(super) struct Conversation {
-    pub(super) stream: TcpStream,
+pub(super) struct Conversation<S = TcpStream> {
+    pub(super) stream: S,
     left: Vec<u8>,
 }
 
 impl Conversation {
+    /// Closes with RST instead of FIN.
+    pub(super) fn reset(self) {
+        self.stream.set_zero_linger().expect("a socket");
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Conversation<S> {
+    pub(super) fn new(stream: S) -> Self {
+        Self { stream, left: Vec::new() }
+    }
+
     /// One whole request as it came; what came before the end if the client went away.
     pub(super) async fn request(&mut self) -> Vec<u8> {
         loop {
@@ -185,11 +207,6 @@ impl Conversation {
 
     pub(super) async fn say(&mut self, text: &str) {
         let _ = self.stream.write_all(text.as_bytes()).await;
-    }
-
-    /// Closes with RST instead of FIN.
-    pub(super) fn reset(self) {
-        self.stream.set_zero_linger().expect("a socket");
     }
 
     /// Whatever comes until the client closes.

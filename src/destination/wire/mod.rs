@@ -10,16 +10,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use super::socket::Tap;
 use crate::clock::Uptime;
 
 /// The meter and the gate of one connection.
 pub(super) struct Wire {
     line: Mutex<Line>,
+    tap: Arc<Tap>,
     opened: Uptime,
 }
 
 struct Line {
-    /// Bytes that the socket has taken since the connection was opened.
+    /// Bytes of requests that the socket, or TLS above it, has taken since the connection was opened.
     written: u64,
     /// Counts exchanges, so that one which is over cannot end its successor.
     exchange: u64,
@@ -28,7 +30,8 @@ struct Line {
     gate: Gate,
     /// The last write did not go through in full: bytes of the request wait for the peer to take more.
     behind: bool,
-    /// TLS has taken bytes that the socket has not: they are counted as written, and still on this machine.
+    /// TLS may have taken bytes that the socket has not: they are counted as written, and still on this machine. From
+    /// every write until a flush went through.
     unflushed: bool,
     /// Bytes read since the connection was opened.
     read: u64,
@@ -74,8 +77,9 @@ pub(super) struct Traffic {
 }
 
 impl Wire {
-    pub(super) fn new() -> Arc<Self> {
+    pub(super) fn new(tap: Arc<Tap>) -> Arc<Self> {
         Arc::new(Self {
+            tap,
             line: Mutex::new(Line {
                 written: 0,
                 exchange: 0,
@@ -124,11 +128,19 @@ impl Wire {
         }
     }
 
-    /// Counts what was read.
-    pub(super) fn count_read(&self, bytes: usize) {
+    /// Lets one read happen and counts its bytes. Where a request's time is over, TLS cannot use the read to write what
+    /// it holds back of it.
+    pub(super) fn read<T>(&self, read: impl FnOnce() -> (T, usize)) -> T {
         let mut line = self.line();
+        let over = match line.gate {
+            Gate::Idle => false,
+            Gate::Open(until) => line.unflushed && until.is_over(),
+            Gate::Missed | Gate::PeerStopped | Gate::Shut => true,
+        };
+        let (read, bytes) = self.tap.barred(line.unflushed && over, read);
         line.read += bytes as u64;
         line.early |= line.is_behind() && bytes > 0;
+        read
     }
 
     /// Its stream is gone.
@@ -167,19 +179,25 @@ impl Wire {
             Some(task) => task.clone_from(cx.waker()),
             task @ None => *task = Some(cx.waker().clone()),
         }
+        let before = self.tap.taken();
         match write(cx) {
             Poll::Ready(Ok(taken)) => {
                 line.written += taken as u64;
                 line.behind = taken < offered;
+                line.unflushed |= taken > 0;
                 Poll::Ready(Ok(taken))
             }
-            Poll::Ready(Err(_)) if line.written > line.began_at => {
+            // With TLS a write may break after a part of it has left.
+            Poll::Ready(Err(_)) if line.written > line.began_at || self.tap.taken() > before => {
+                line.written += self.tap.taken() - before;
                 line.gate = Gate::PeerStopped;
                 line.behind = false;
+                line.unflushed = true;
                 Poll::Ready(Ok(offered))
             }
             Poll::Ready(Err(error)) => {
                 line.gate = Gate::Shut;
+                line.unflushed = true;
                 Poll::Ready(Err(error))
             }
             Poll::Pending => {
@@ -280,80 +298,4 @@ impl Exchange {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::task::Waker as TaskWaker;
-
-    fn write(wire: &Wire, offered: usize, outcome: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
-        wire.write(&mut Context::from_waker(TaskWaker::noop()), offered, |_| outcome)
-    }
-
-    fn later() -> Uptime {
-        Uptime::now().plus(Duration::from_secs(60))
-    }
-
-    #[test]
-    fn nothing_leaves_outside_an_exchange() {
-        let wire = Wire::new();
-        assert!(matches!(write(&wire, 3, Poll::Ready(Ok(3))), Poll::Ready(Err(_))));
-        let exchange = wire.begin(later());
-        assert!(matches!(write(&wire, 3, Poll::Ready(Ok(3))), Poll::Ready(Ok(3))));
-        exchange.release();
-        assert!(matches!(write(&wire, 3, Poll::Ready(Ok(3))), Poll::Ready(Err(_))));
-        assert_eq!(exchange.end().map(|t| t.written), Some(3));
-    }
-
-    #[test]
-    fn nothing_leaves_after_its_time_or_after_the_end() {
-        let wire = Wire::new();
-        let exchange = wire.begin(Uptime::now());
-        assert!(write(&wire, 3, Poll::Ready(Ok(3))).is_ready());
-        assert_eq!(exchange.end(), Some(Traffic { written: 0, read: 0, missed: true }));
-        assert!(matches!(write(&wire, 3, Poll::Ready(Ok(3))), Poll::Ready(Err(_))));
-        assert!(matches!(wire.begin(later()).end(), Some(Traffic { written: 0, .. })));
-    }
-
-    #[test]
-    fn a_peer_that_stops_in_mid_request_is_still_read() {
-        let wire = Wire::new();
-        let exchange = wire.begin(later());
-        assert!(write(&wire, 9, Poll::Ready(Ok(3))).is_ready() && exchange.is_behind());
-        let broken = || Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        assert!(matches!(write(&wire, 6, broken()), Poll::Ready(Ok(6))));
-        assert_eq!(exchange.end().map(|t| t.written), Some(3));
-    }
-
-    #[test]
-    fn a_first_write_that_breaks_is_reported() {
-        let wire = Wire::new();
-        let exchange = wire.begin(later());
-        let broken = Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        assert!(matches!(write(&wire, 6, broken), Poll::Ready(Err(_))));
-        assert_eq!(exchange.end().map(|t| t.written), Some(0));
-    }
-
-    #[test]
-    fn what_tls_holds_back_leaves_only_while_the_gate_is_open() {
-        let wire = Wire::new();
-        let flush = |outcome| wire.flush(&mut Context::from_waker(TaskWaker::noop()), |_| outcome);
-        let exchange = wire.begin(later());
-        assert!(write(&wire, 9, Poll::Ready(Ok(9))).is_ready() && !exchange.is_behind());
-        assert!(flush(Poll::Pending).is_pending() && exchange.is_behind() && wire.may_say_goodbye());
-        assert!(matches!(flush(Poll::Ready(Ok(()))), Poll::Ready(Ok(()))) && !exchange.is_behind());
-        assert!(flush(Poll::Pending).is_pending());
-        assert_eq!(exchange.end().map(|t| t.written), Some(9));
-        assert!(matches!(flush(Poll::Ready(Ok(()))), Poll::Ready(Err(_))), "nothing leaves after the end");
-        assert!(!wire.may_say_goodbye());
-    }
-
-    #[test]
-    fn an_exchange_that_is_over_cannot_end_its_successor() {
-        let wire = Wire::new();
-        let first = wire.begin(later());
-        let second = wire.begin(later());
-        assert_eq!(first.end(), None);
-        first.release();
-        assert!(matches!(write(&wire, 3, Poll::Ready(Ok(3))), Poll::Ready(Ok(3))));
-        assert_eq!(second.end().map(|t| t.written), Some(3));
-    }
-}
+mod tests;

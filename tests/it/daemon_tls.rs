@@ -1,0 +1,47 @@
+//! A daemon and a destination behind TLS.
+
+use crate::database_tls::{Served, authority, served};
+use crate::support::world::SOON;
+use crate::support::{Front, World};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bad_certificate_costs_no_attempt_and_a_good_one_lets_all_of_it_go() {
+    let mut world = World::new().await;
+    let authority = authority();
+    std::fs::write(world.dir.path().join("ca.pem"), authority.pem()).expect("written");
+    world.destination = "tls = { roots = { file = \"ca.pem\" } }".into();
+    let certificates = served(&authority);
+    let of = |name: &str| certificates.iter().find(|served| served.name == name).expect("a certificate");
+    let Served { certificate, key, .. } = of("expired");
+    let front = Front::start(world.fake.addr(), certificate, key).await;
+    let daemon = world.start_with(&world.config().replace(&world.fake.base_url(), &front.base_url()));
+    let action = world.enqueue("n-1").await;
+    world
+        .until_true(&format!(
+            "exists (select from outbox.delivery where action_id = '{action}' and reason = 'tls_failed')"
+        ))
+        .await;
+
+    // Nothing arrived, nothing counts, and the history says what was wrong.
+    let standing = world.standing(action).await;
+    assert_eq!((standing.attempts, standing.in_doubt), (0, false));
+    let first = &world.history(action).await[0];
+    assert_eq!(first.evidence, "not_sent");
+    assert!(first.detail.as_deref().is_some_and(|detail| detail.contains("expired")), "{first:?}");
+    assert_eq!(world.fake.tally().connections, 0);
+
+    for name in ["wrong name", "self-signed"] {
+        front.show(&of(name).certificate, &of(name).key);
+        let mark = world.standing(action).await.fence;
+        world
+            .until_true(&format!(
+                "exists (select from outbox.delivery where action_id = '{action}' and fence > {mark} + 1)"
+            ))
+            .await;
+        assert_eq!((world.standing(action).await.attempts, world.fake.tally().connections), (0, 0), "{name}");
+    }
+    front.show(&of("good").certificate, &of("good").key);
+    world.until(action, "succeeded").await;
+    assert_eq!(world.seen_of(action).len(), 1);
+    daemon.logged("outboxd started", SOON).await.expect("started");
+}
