@@ -16,8 +16,8 @@
 -- backlog. statement_timestamp() bounds the index scan; clock_timestamp() would be a filter over every later row.
 -- Race won: SKIP LOCKED never waits; what another claim has taken is no longer due when its lock is gone.
 --
--- A compensation whose original may or may not have taken effect is put off, not claimed; one whose original did not
--- happen is claimed with that stop.
+-- A compensation whose original may or may not have taken effect is put off, not claimed (`put_off` counts them); one
+-- whose original did not happen is claimed with that stop.
 --
 -- A lapsed send is doubt from this moment on: the claim itself counts it, names it, writes its history and turns the
 -- step into `conclude`, so that a crash of this worker cannot lose it.
@@ -46,7 +46,7 @@ with recursive want as materialized (
   from want w left join walk k using (operation, asks)
   group by w.operation, w.asks, w.free, w.lease, w.pins, w.marks
 ), pick as materialized (
-  select p.*, e.asks, e.lease, e.pins, e.marks
+  select p.*, e.operation, e.asks, e.lease, e.pins, e.marks
   from walk k join ends e using (operation, asks) cross join lateral (
     select d.ctid as at, d.action_id, d.state, d.step, d.due_at, d.fence, d.attempt_id, d.attempts, d.worker,
       d.first_sent_at, d.last_sent_at, d.doubt_since, d.proof, d.override, d.reason, d.updated_at
@@ -57,7 +57,8 @@ with recursive want as materialized (
   where k.due_at <= statement_timestamp()
   limit 4096 -- a literal bound, for the planner's estimate
 ), told as materialized (
-  select p.*, coalesce(s.stop, case when not s.original then 'nothing_to_compensate' end) as stop, a.traceparent, a.params, a.headers, a.content_type, a.body,
+  select p.*, coalesce(s.stop, case when not s.original then 'nothing_to_compensate' end) as stop,
+    a.created_at, a.traceparent, a.params, a.headers, a.content_type, a.body,
     case
       when p.proof is not null then 'conclude'
       -- It may have been sent: its claim or its mark has dated it to the end of the lease. Asked of the row, since the
@@ -129,7 +130,8 @@ with recursive want as materialized (
   returning t.asks, d.action_id, d.operation, d.tenant, d.fence, d.attempt_id, d.step, d.attempts, d.budget_from,
     t.first_sent_at as first_before, t.last_sent_at as last_before, d.doubt_since, d.doubt_attempt, d.proof,
     d.cancel_sent_at is not null as cancel_sent, t.override and t.now = 'send' as overridden, d.sent_digest, t.stop,
-    t.traceparent, t.params, t.headers, t.content_type, t.body
+    t.created_at, t.traceparent, t.params, t.headers, t.content_type, t.body
 )
-select e.operation as wanted, e.asks as asked, e.next_after, statement_timestamp() as claimed_at, c.*
+select e.operation as wanted, e.asks as asked, e.next_after, statement_timestamp() as claimed_at,
+  (select count(*) from told t where t.now = 'wait' and t.operation = e.operation and t.asks = e.asks) as put_off, c.*
 from ends e left join claimed c using (operation, asks)

@@ -40,7 +40,8 @@ with told as materialized (
     attempt_id = null,
     attempts = t.attempts,
     reason = t.reason,
-    receipt = coalesce(t.receipt, d.receipt),
+    -- What was told of another answer is not the receipt of this success.
+    receipt = case when t.state = 'succeeded' then t.receipt else coalesce(t.receipt, d.receipt) end,
     doubt_since = t.doubt_since,
     doubt_attempt = t.doubt_attempt,
     -- used up by what closes or holds the row; a claim that is handed back leaves it waiting

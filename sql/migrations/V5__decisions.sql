@@ -53,6 +53,27 @@ returns void language sql volatile set search_path = pg_catalog, outbox, pg_temp
     verdict, receipt, regexp_replace(reason, '[\u0001-\u001f\u007f]+', ' ', 'g'),
     regexp_replace(by, '[\u0001-\u001f\u007f]+', ' ', 'g')) $$;
 
+-- A decision has made it possible again that an action takes effect, or certain that it has: what would compensate it
+-- and was closed since there was nothing to compensate, waits again. One that somebody else has locked is being decided
+-- upon just now; the decision about the original is refused then, to be tried again.
+create function outbox.reopen_compensations(original uuid, by text) returns void
+language plpgsql volatile set search_path = pg_catalog, outbox, pg_temp as $$
+declare
+  v_row outbox.delivery;
+begin
+  for v_row in
+    select d.* from outbox.action a join outbox.delivery d using (action_id)
+    where a.compensates = original and d.state = 'terminal_failure' and d.reason = 'nothing_to_compensate'
+    order by d.action_id for update of d nowait
+  loop
+    update outbox.delivery d
+      set state = 'pending', step = 'send', due_at = clock_timestamp(), attempts = 0, budget_from = clock_timestamp(),
+        reason = null, closed_at = null, updated_at = clock_timestamp()
+      where d.action_id = v_row.action_id;
+    perform outbox.write_decision(v_row, 'retry', 'pending', by, 'what it compensates may take effect after all', null);
+  end loop;
+end $$;
+
 -- Decides about an action whose outcome is unknown:
 --   happened        it took effect; closed as succeeded, with the receipt if there is one
 --   did_not_happen  it did not; closed as terminal_failure. Refused while a request can still arrive
@@ -112,11 +133,15 @@ begin
     v_state := case resolve.decision when 'happened' then 'succeeded' else 'terminal_failure' end;
     update outbox.delivery d
       set state = v_state, step = 'conclude', due_at = null, doubt_since = null, doubt_attempt = null, proof = null,
-        override = false, reason = 'operator', receipt = coalesce(resolve.receipt, nullif(d.proof, ''), d.receipt),
+        override = false, reason = 'operator',
+        receipt = case when v_state = 'succeeded' then coalesce(resolve.receipt, nullif(d.proof, '')) end,
         closed_at = clock_timestamp(), updated_at = clock_timestamp()
       where d.action_id = v_row.action_id;
   end if;
   perform outbox.write_decision(v_row, resolve.decision, v_state, resolve.by, resolve.reason, resolve.receipt);
+  if resolve.decision = 'happened' then
+    perform outbox.reopen_compensations(v_row.action_id, resolve.by);
+  end if;
   return outbox.label(v_state, case when resolve.decision = 'send_again' then 'send' else 'conclude' end);
 end $$;
 
@@ -162,9 +187,11 @@ begin
   update outbox.delivery d
     set state = 'pending', step = 'send', due_at = greatest(v_action.not_before, clock_timestamp()), attempts = 0,
       budget_from = greatest(v_action.not_before, clock_timestamp()), first_sent_at = null, last_sent_at = null,
-      sent_digest = null, marked_at = null, reason = null, closed_at = null, updated_at = clock_timestamp()
+      sent_digest = null, marked_at = null, reason = null, receipt = null, closed_at = null,
+      updated_at = clock_timestamp()
     where d.action_id = v_row.action_id;
   perform outbox.write_decision(v_row, 'retry', 'pending', retry.by, retry.reason, null);
+  perform outbox.reopen_compensations(v_row.action_id, retry.by);
   if coalesce(current_setting('outbox.bell', true), '') <> 'off' then
     perform pg_notify('outbox', '');
   end if;

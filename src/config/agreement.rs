@@ -2,9 +2,9 @@
 
 use super::contract::Promise;
 use super::problem::Reported;
-use super::show;
 use super::table::{Table, quoted};
-use crate::core::contract::{Contract, Effect, Key, Place, Rung, Window};
+use super::{question, show};
+use crate::core::contract::{Absence, Contract, Effect, Key, Lookup, Place, Rung, Window};
 use crate::core::request::RequestTemplate;
 use crate::core::target::{Auth, Target};
 use crate::core::terms::Policy;
@@ -66,6 +66,9 @@ pub(super) fn check(name: &str, table: &Table<'_>, parts: &Parts<'_>) -> Result<
     }
     for message in in_time(policy, contract) {
         refuse("review_after", message);
+    }
+    for message in asks_by_what_is_sent(promise, request) {
+        refuse("request", message);
     }
     for (what, place) in places(promise) {
         if let Some(message) = place_is_there(what, place, request, target) {
@@ -156,6 +159,26 @@ fn in_time(policy: &Policy, contract: &Contract) -> Vec<String> {
         }
     }
     messages
+}
+
+/// A question whose answer is proof goes by what the requests carry. A natural key without a place in the path stands
+/// nowhere: the destination has never heard of it.
+fn asks_by_what_is_sent(promise: &Promise, request: &RequestTemplate) -> Vec<String> {
+    let contract = &promise.contract;
+    let nowhere = |key: &&Key| !promise.needs_place && !request.path_takes(&key.place);
+    let Some(Place::Path(name)) = contract.key.as_ref().filter(nowhere).map(|key| &key.place) else { return vec![] };
+    let by_key_alone = |lookup: &&Lookup| question::asks_by(&lookup.question) == (true, false);
+    let believed = contract.lookup.iter().filter(|lookup| lookup.asking.absence != Absence::Never);
+    let lookup = believed.filter(by_key_alone).map(|_| ("lookup", Rung::Lookup));
+    let cancel = contract.cancel.iter().map(|_| ("cancel", Rung::Cancel));
+    let asking = lookup.chain(cancel).filter(|(_, rung)| reaches(contract, *rung));
+    let complaint = |(what, _)| {
+        format!(
+            "the contract's {what} goes by `{{key}}` and its word is proof, but the operation's requests carry no key; \
+             write `{{{name}}}` into `path`"
+        )
+    };
+    asking.map(complaint).collect()
 }
 
 /// What is put into a request, and where.

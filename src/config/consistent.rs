@@ -31,6 +31,15 @@ pub(super) fn check(table: &Table<'_>, contract: &Contract, needs_place: bool) -
         for complaint in question::complaints(&lookup.question, contract, false) {
             refuse("lookup", "request", complaint);
         }
+        if lookup.asking.absence != Absence::Never && question::asks_by(&lookup.question) == (false, false) {
+            let remedy = "put `{key}` or `{ref}` into its path, query or body (a header may go unread), or write \
+                          `absence = \"never\"`";
+            refuse(
+                "lookup",
+                "request",
+                format!("names nothing of the action, yet its \"not there\" is believed; {remedy}"),
+            );
+        }
     }
     if let Some(cancel) = &contract.cancel {
         for complaint in question::complaints(&cancel.question, contract, false) {
@@ -38,8 +47,10 @@ pub(super) fn check(table: &Table<'_>, contract: &Contract, needs_place: bool) -
         }
         if contract.key.is_none() {
             refuse("", "cancel", "needs a key, and the contract has none; add [key] or take `cancel` out".to_owned());
-        } else if !question::names(&cancel.question).iter().any(|name| name == "key") {
-            refuse("cancel", "request", "must hold `{key}`: it is by its key that an action is cancelled".to_owned());
+        } else if !question::asks_by(&cancel.question).0 {
+            let complaint =
+                "must hold `{key}` in its path, query or body: it is by its key that an action is cancelled";
+            refuse("cancel", "request", complaint.to_owned());
         }
     }
     if let Some(hint) = &contract.hint {
@@ -61,6 +72,9 @@ fn ladders(table: &Table<'_>, contract: &Contract) -> Result<(), Reported> {
     }
     for (rule, table) in contract.rules.iter().zip(table.list("rule")?) {
         for complaint in rule.then.iter().flat_map(|then| ladder(then, contract)) {
+            refused = Err(table.wrong("then", complaint));
+        }
+        for complaint in rule.then.iter().flat_map(|then| undone(then, &contract.reconcile)) {
             refused = Err(table.wrong("then", complaint));
         }
     }
@@ -98,6 +112,25 @@ fn ladder(rungs: &[Rung], contract: &Contract) -> Vec<String> {
         }
     }
     complaints
+}
+
+/// What the ladder of a rule leaves out must not come back behind it: where asking has settled nothing, `reconcile` goes
+/// on behind that rung, for the rule is not remembered.
+fn undone(then: &[Rung], reconcile: &[Rung]) -> Vec<String> {
+    let resends = |rungs: &[Rung]| rungs.contains(&Rung::Resend);
+    let comes_behind =
+        |rung: Rung| reconcile.iter().position(|r| *r == rung).is_some_and(|at| resends(&reconcile[at..]));
+    let asks = [Rung::Lookup, Rung::Cancel].into_iter().filter(|rung| !resends(then) && then.contains(rung));
+    asks.filter(|rung| comes_behind(*rung))
+        .map(|rung| {
+            let rung = rung.as_str();
+            format!(
+                "has \"{rung}\" without \"resend\", and `reconcile` has \"resend\" behind \"{rung}\": once asking has \
+                 settled nothing it goes on there and sends again what this rule forbids; in `reconcile` put \"resend\" \
+                 before \"{rung}\" or take it out, or allow it here"
+            )
+        })
+        .collect()
 }
 
 /// What is put into a request must not meet in one place, and a body is either JSON or a form.

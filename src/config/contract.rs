@@ -55,8 +55,13 @@ impl Promise {
     /// nothing says it.
     pub fn trust(&self) -> Option<Trust> {
         let surest = self.sources.iter().map(|source| source.trust).min();
-        let deciding = self.marks.iter().filter(|mark| mark.decides()).map(|mark| mark.trust);
+        let deciding = self.marks.iter().filter(|mark| mark.decides(&self.contract)).map(|mark| mark.trust);
         deciding.chain(surest).max()
+    }
+
+    /// The note of each rule, in the order of the contract's rules.
+    pub fn rule_notes(&self) -> &[Option<String>] {
+        &self.rule_notes
     }
 
     /// The values that decide an outcome and that nobody has verified, as in `key.window`. Nothing may rest on them
@@ -65,7 +70,11 @@ impl Promise {
         if !self.sources.is_empty() && self.sources.iter().all(|source| source.trust == Trust::Memory) {
             return vec!["everything in it".to_owned()];
         }
-        self.marks.iter().filter(|mark| mark.decides() && mark.trust == Trust::Memory).map(Mark::path).collect()
+        self.marks
+            .iter()
+            .filter(|mark| mark.decides(&self.contract) && mark.trust == Trust::Memory)
+            .map(Mark::path)
+            .collect()
     }
 }
 

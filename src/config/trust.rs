@@ -2,7 +2,9 @@
 //! differs from the contract's sources.
 
 use super::problem::Reported;
+use super::question;
 use super::table::Table;
+use crate::core::contract::{By, Contract};
 
 /// How sure a fact is; the surest first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -49,10 +51,11 @@ pub struct Mark {
     pub trust: Trust,
 }
 
-/// What decides whether something is sent again, believed or given up. All else is timing, length or for people.
+/// What decides in every contract whether something is sent again, believed or given up. All else is timing, length or
+/// for people, but for what only some contracts rest on.
 const DECIDING: [(&str, &[&str]); 5] = [
     ("", &["reconcile", "key", "lookup", "cancel", "compare", "rule"]),
-    ("key", &["mode", "place", "form", "also", "window", "replayed", "honoured"]),
+    ("key", &["mode", "place", "form", "also", "window", "margin", "replayed", "honoured"]),
     ("lookup", &["by", "request", "found", "absent", "compare", "absence"]),
     ("cancel", &["request", "done", "absence"]),
     ("rule", &["when", "class", "then"]),
@@ -64,11 +67,24 @@ impl Mark {
         if self.table.is_empty() { self.field.clone() } else { format!("{}.{}", self.table, self.field) }
     }
 
-    /// Whether an outcome is decided by it.
-    pub(super) fn decides(&self) -> bool {
+    /// Whether an outcome under the contract is decided by it.
+    pub(super) fn decides(&self, contract: &Contract) -> bool {
         let table = if self.table.starts_with("rule.") { "rule" } else { &self.table };
-        DECIDING.iter().any(|(known, fields)| *known == table && fields.contains(&self.field.as_str()))
+        match (table, self.field.as_str()) {
+            ("ref", "place") | ("", "ref") => looks_up_by_reference(contract),
+            // Where no memory of the key ends before it, it alone ends the repeats.
+            ("key", "resend_within") => contract.key.as_ref().is_some_and(|key| !key.mode.needs_window()),
+            (table, field) => DECIDING.iter().any(|(known, fields)| *known == table && fields.contains(&field)),
+        }
     }
+}
+
+/// Whether what a lookup says rests on where our reference was planted.
+fn looks_up_by_reference(contract: &Contract) -> bool {
+    contract.lookup.as_ref().zip(contract.reference.as_ref()).is_some_and(|(lookup, reference)| {
+        let compares = lookup.compare.iter().any(|compare| compare.sent == reference.place);
+        lookup.by == By::Reference || question::asks_by(&lookup.question).1 || compares
+    })
 }
 
 /// Every mark of a contract, in the order of its tables.

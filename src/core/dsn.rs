@@ -82,7 +82,8 @@ pub fn cut(text: &str) -> Result<Dsn, DsnError> {
         TlsMode::Prefer => "prefer",
         TlsMode::Require | TlsMode::VerifyCa | TlsMode::VerifyFull => "require",
     };
-    let separator = match (is_url, rest.contains('?')) {
+    let query = rest.find('@').map_or(rest.as_str(), |at| &rest[at..]);
+    let separator = match (is_url, query.contains('?')) {
         (true, true) => "&",
         (true, false) => "?",
         (false, _) => " ",
@@ -143,7 +144,12 @@ impl Words {
 }
 
 fn cut_url(text: &str, words: &mut Words) -> String {
-    let Some((front, query)) = text.split_once('?') else { return text.to_owned() };
+    // As the client library reads it: credentials end at the first `@`, and a password may hold a `?`.
+    let behind_credentials = text.find('@').unwrap_or(0);
+    let Some(at) = text[behind_credentials..].find('?').map(|at| behind_credentials + at) else {
+        return text.to_owned();
+    };
+    let (front, query) = (&text[..at], &text[at + 1..]);
     let mut kept = Vec::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -216,6 +222,13 @@ mod tests {
                 Some("/etc/ca.pem"),
             ),
             ("postgres://h/d?sslmode=disable", "postgres://h/d?sslmode=disable", TlsMode::Disable, None),
+            (
+                "postgres://u:pa?ss@h/d?sslmode=verify-ca",
+                "postgres://u:pa?ss@h/d?sslmode=require",
+                TlsMode::VerifyCa,
+                None,
+            ),
+            ("postgres://u:pa?ss@h/d", "postgres://u:pa?ss@h/d?sslmode=prefer", TlsMode::Prefer, None),
             (
                 r"host=h password='it\'s = a b' sslmode = verify-ca sslrootcert='/a b/c.pem' dbname=d",
                 r"host=h password='it\'s = a b' dbname=d sslmode=require",

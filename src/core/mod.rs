@@ -13,7 +13,7 @@ pub mod evidence;
 pub mod ladder;
 pub mod late;
 #[cfg(test)]
-mod model;
+pub(crate) mod model;
 pub mod moment;
 pub mod next_step;
 pub mod reason;

@@ -17,6 +17,8 @@ pub struct Row {
     pub attempts: u32,
     /// How often it has been claimed, this claim included: paces what no attempt counts.
     pub claims: u32,
+    /// When it was committed: nothing was sent before.
+    pub committed_at: Timestamp,
     /// Where the elapsed budget starts.
     pub budget_from: Timestamp,
     /// No send left before it. As it was before this claim.

@@ -150,9 +150,12 @@ pub fn pins(target: &Target, request: &RequestTemplate, contract: &Contract) -> 
     field(target.account.as_deref().unwrap_or_default().as_bytes());
     field(request.method.as_bytes());
     field(request.path.source().as_bytes());
-    for (name, value) in request.query.iter().chain(&request.headers) {
-        field(name.as_bytes());
-        field(value.source().as_bytes());
+    for (part, pairs) in [("query", &request.query), ("headers", &request.headers)] {
+        for (name, value) in pairs {
+            field(part.as_bytes());
+            field(name.as_bytes());
+            field(value.source().as_bytes());
+        }
     }
     if let Some(key) = &contract.key {
         field(format!("{:?} {:?} {:?} {:?}", key.place, key.form, key.encode, key.also).as_bytes());
@@ -197,6 +200,15 @@ mod tests {
         assert_eq!(first, of(&target("https://a.example", Some("live"), "two")));
         assert_ne!(first, of(&target("https://b.example", Some("live"), "one")));
         assert_ne!(first, of(&target("https://a.example", Some("test"), "one")));
+    }
+
+    #[test]
+    fn pins_tell_a_parameter_from_a_header() {
+        let pair = vec![("account".to_owned(), Template::parse("x").expect("valid"))];
+        let in_query = RequestTemplate { query: pair.clone(), ..RequestTemplate::bare("POST") };
+        let in_headers = RequestTemplate { headers: pair, ..RequestTemplate::bare("POST") };
+        let of = |request| pins(&target("https://a.example", None, "t"), request, &Contract::silent("c"));
+        assert_ne!(of(&in_query), of(&in_headers));
     }
 
     #[test]

@@ -54,7 +54,7 @@ use resolve::{Names, Resolver};
 
 use crate::clock::{Uptime, wall};
 use crate::core::action::{AttemptId, Fence, Intent};
-use crate::core::contract::{Compare, Question};
+use crate::core::contract::{Cancel, Compare, Question};
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::reason::Reason;
 use crate::core::target::{Auth, Operation, Target};
@@ -189,6 +189,13 @@ impl Destination {
         let carries = carries(&cancel.question, operation);
         let mark = Mark { asked: Asked::Cancel(cancel), contract, carries, expected: vec![] };
         self.ask(&cancel.question, &mark, operation, intent, claim, &limits).await
+    }
+
+    /// Whether the request of a cancel can be built: where not, none leaves, and nobody should note that one did.
+    pub fn can_cancel(&self, operation: &Operation, intent: &Intent, claim: &Claim) -> bool {
+        let contract = &operation.terms.contract;
+        let built = |cancel: &Cancel| self.stem.question(&cancel.question, contract, intent, claim).is_ok();
+        contract.cancel.as_ref().is_some_and(built)
     }
 
     /// What was sent, as far as a lookup compares it: worked out anew from the same intent.

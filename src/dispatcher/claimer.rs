@@ -18,7 +18,6 @@ use crate::core::contract::Effect;
 use crate::core::evidence::Evidence;
 use crate::core::next_step::{Plan, next_step};
 use crate::core::reason::Reason;
-use crate::core::terms::Terms;
 use crate::ledger::{Claimed, InventoryRow, Ledger, LedgerError, Want};
 use crate::log::events;
 
@@ -138,7 +137,7 @@ impl Claimer {
             let slot = self.slots.take(stream);
             let route = &self.roster.routes[stream.operation];
             self.pauses.claimed(route.destination_index);
-            match written_first(&claimed, &route.operation.terms) {
+            match written_first(&claimed, route) {
                 Some(writes) => first.entry((stream.operation, writes)).or_default().push((claimed, slot)),
                 None => self.start(route, claimed, slot),
             }
@@ -149,8 +148,9 @@ impl Claimer {
         let (mut hungry, mut partly) = (false, false);
         for next in claims.next_after {
             if let Some((at, _)) = self.stream(&next.operation, next.asks) {
-                let ate_all = got[at] >= shares[at];
-                let more = self.walk.went(at, next.after, got[at]);
+                let eaten = got[at] + next.put_off;
+                let ate_all = eaten >= shares[at];
+                let more = self.walk.went(at, next.after, eaten);
                 self.walk.hungry[at] = ate_all || more;
                 hungry |= ate_all;
                 partly |= more && !ate_all;
@@ -248,10 +248,14 @@ enum Writes {
     Cancel,
 }
 
-fn written_first(claimed: &Claimed, terms: &Terms) -> Option<Writes> {
-    match next_step(&claimed.row, terms) {
-        Plan::Send { .. } => terms.marks_sends().then_some(Writes::Send),
-        Plan::Cancel => Some(Writes::Cancel),
+fn written_first(claimed: &Claimed, route: &Route) -> Option<Writes> {
+    let operation = &route.operation;
+    match next_step(&claimed.row, &operation.terms) {
+        Plan::Send { .. } => operation.terms.marks_sends().then_some(Writes::Send),
+        Plan::Cancel => {
+            let claim = delivery::claim(claimed);
+            route.destination.can_cancel(operation, &claimed.intent, &claim).then_some(Writes::Cancel)
+        }
         Plan::Lookup | Plan::Conclude(_) => None,
     }
 }

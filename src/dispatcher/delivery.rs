@@ -148,7 +148,8 @@ fn whole_lease(claimed: &Claimed) -> Limits {
     Limits { deadline: claimed.lease.deadline, leave_before: claimed.lease.deadline }
 }
 
-fn claim(claimed: &Claimed) -> Claim {
+/// The claim, as it goes along with requests.
+pub fn claim(claimed: &Claimed) -> Claim {
     Claim { attempt: claimed.row.attempt, fence: claimed.fence }
 }
 

@@ -95,6 +95,8 @@ pub struct NextAfter {
     pub asks: bool,
     /// For [`Want::after`].
     pub after: String,
+    /// How many due rows were put off: they wait for another action. They took slots of this claim, and none since.
+    pub put_off: u32,
 }
 
 impl Ledger {
@@ -118,7 +120,8 @@ impl Ledger {
             let (operation, asks): (&str, bool) = (row.try_get("wanted")?, row.try_get("asked")?);
             if claims.next_after.last().is_none_or(|last| last.operation != operation || last.asks != asks) {
                 let after = row.try_get("next_after")?;
-                claims.next_after.push(NextAfter { operation: operation.to_owned(), asks, after });
+                let put_off = u32::try_from(row.try_get::<_, i64>("put_off")?).unwrap_or(u32::MAX);
+                claims.next_after.push(NextAfter { operation: operation.to_owned(), asks, after, put_off });
             }
             if row.try_get::<_, Option<Uuid>>("action_id")?.is_some() {
                 let wanted = wants.iter().find(|w| w.operation == operation && w.asks == asks);
@@ -159,6 +162,7 @@ fn read(row: &SqlRow, lease: Lease) -> Result<Claimed, LedgerError> {
             step: Step::parse(row.try_get("step")?).ok_or_else(|| unreadable("outbox.delivery.step"))?,
             attempts: u32::try_from(row.try_get::<_, i32>("attempts")?).unwrap_or(0),
             claims: u32::try_from(fence).unwrap_or(u32::MAX),
+            committed_at: row.try_get("created_at")?,
             budget_from: row.try_get("budget_from")?,
             first_sent_at: row.try_get("first_before")?,
             last_sent_at: row.try_get("last_before")?,

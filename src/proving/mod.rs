@@ -6,5 +6,7 @@ pub mod cluster;
 pub mod daemon;
 pub mod demo;
 pub mod fake;
+#[cfg(test)]
+mod mirrored;
 pub mod session;
 pub mod usage;

@@ -1,6 +1,6 @@
 //! `outboxd show`: the story of an action that a real daemon has made.
 
-use outboxd::proving::fake::Behaviour;
+use outboxd::proving::fake::{Behaviour, Reply};
 
 use crate::support::World;
 use crate::support::cli::holds;
@@ -52,6 +52,29 @@ async fn r21_the_story_of_a_held_action_says_what_is_known_and_what_may_be_decid
     // The time it took to settle is over, so what was sent cannot arrive any more.
     world.until_true("(select last_sent_at < clock_timestamp() from outbox.delivery)").await;
     holds(&world.says(&["show", &id]).await.done(), &["--did-not-happen --by YOU"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r18_a_repeat_that_a_contract_rules_out_after_an_answer_is_called_a_risk_with_the_contracts_note() {
+    let mut world = World::new().await;
+    world.contract = "[contract.\"test\"]\nextends = \"checkout.payments.create\"\n".into();
+    world.fake.behave(|_, _| Behaviour::accept().answering(Reply::json(500, "{\n \"error\": \"try again\"}")));
+    let action = world.enqueue("n-1").await;
+    let daemon = world.daemon().await;
+    world.until(action, "awaiting_review").await;
+    drop(daemon);
+    let page = world.says(&["show", &action.to_string()]).await.done();
+    holds(
+        &page,
+        &[
+            "sending it again could make it happen twice.",
+            "After what was answered, nothing promises that a repeat is recognised. The contract notes: Nothing is kept \
+             under the key, so a repeat would be another payment if this one went through.",
+            "After what was answered, nothing promises that it is recognised: it may happen twice.",
+        ],
+    );
+    assert!(!page.contains("A repeat is recognised until") && !page.contains("promises to recognise until"), "{page}");
+    assert_eq!(world.fake.effects().len(), 1);
 }
 
 async fn sha256_of_body(world: &World, id: &str) -> String {

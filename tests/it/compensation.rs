@@ -243,3 +243,43 @@ async fn r7_an_original_and_its_compensation_arrive_in_that_order() {
     assert_eq!(world.standing(needless).await.reason.as_deref(), Some("nothing_to_compensate"));
     assert_eq!((world.fake.tally().requests, world.seen_of(needless).len()), (2, 0));
 }
+
+#[tokio::test]
+async fn r7_an_original_that_is_tried_again_brings_its_compensation_back() {
+    let db = Database::new().await;
+    let (ledger, original, compensation) = both(&db).await;
+    assert!(settle(&ledger, &original, Evidence::Rejected { replayed: false }).await);
+    let needless = claim_one(&ledger, &want(UNDO)).await;
+    assert!(settle(&ledger, &needless, Evidence::Stopped(Stop::NothingToCompensate)).await);
+    assert_eq!(db.label(compensation).await, "terminal_failure");
+
+    db.one::<String>("select outbox.retry($1, 'ann', 'fixed')", &[&original.intent.id.0]).await;
+    assert_eq!(db.label(compensation).await, "pending");
+    assert!(claim(&ledger, &want(UNDO)).await.is_empty(), "it waits again");
+    let again = claim_one(&ledger, &want(NOTE)).await;
+    assert!(settle(&ledger, &again, Evidence::Accepted).await);
+    due(&db).await;
+    let row = claim_one(&ledger, &want(UNDO)).await.row;
+    assert_eq!((row.step, row.stop), (Step::Send, None));
+    let decision = db.attempts(compensation).await.into_iter().find(|h| h["kind"] == "decision").expect("on record");
+    assert_eq!((&decision["evidence"], &decision["decided_by"]), (&"retry".into(), &"ann".into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r7_many_that_wait_keep_none_waiting_that_need_not() {
+    let mut world = World::new().await;
+    world.also("note.retract", "/retractions", &keyed("1s", ""));
+    world.dispatcher = "lease_margin = \"500ms\"\npoll_interval = \"20s\"\nmax_in_flight = 8".into();
+    let far = "select outbox.enqueue('note.publish', '{}', 'far', not_before => now() + interval '1 day')";
+    world.db.run(far).await;
+    let original: Uuid = world.db.one("select action_id from outbox.action where retry_key = 'far'", &[]).await;
+    let waiting = "select count(e.action_id) from generate_series(1, 300) i,
+        outbox.enqueue('note.retract', '{}', 'w' || i, compensates => $1) e";
+    world.db.one::<i64>(waiting, &[&original]).await;
+    let ready =
+        "select count(e.action_id) from generate_series(1, 20) i, outbox.enqueue('note.retract', '{}', 'r' || i) e";
+    world.db.one::<i64>(ready, &[]).await;
+    let _daemon = world.daemon().await;
+    world.until_count("select count(*) from outbox.delivery where state = 'succeeded'", 20).await;
+    assert_eq!(world.fake.tally().requests, 20);
+}

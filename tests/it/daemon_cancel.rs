@@ -109,3 +109,16 @@ async fn r18_a_cancel_that_is_refused_ends_with_a_person() {
     assert_eq!(world.standing(action).await.reason.as_deref(), Some("review_after"));
     assert_eq!(shelf.len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r18_a_cancel_that_cannot_be_built_spends_no_key() {
+    let (mut world, shelf) = world().await;
+    world.contract = CANCELS.replace("/notes/cancel", "/notes/{shop}/cancel");
+    world.operation = keyed("500ms", "review_after = \"1s\"");
+    hides_and_takes_back(&world, &shelf);
+    let action = world.enqueue("n-1").await;
+    let _daemon = world.daemon().await;
+    world.until(action, "awaiting_review").await;
+    assert_eq!(world.db.count("select count(*) from outbox.delivery where cancel_sent_at is not null").await, 0);
+    assert_eq!(world.fake.tally().requests, 1, "nothing but the send");
+}

@@ -44,7 +44,9 @@ async fn r21_retry_starts_over_with_its_attempts_and_its_time() {
 
     let row = db.delivery(action).await;
     assert_eq!((&row["state"], &row["step"], &row["attempts"]), (&"pending".into(), &"send".into(), &0.into()));
-    for column in ["first_sent_at", "last_sent_at", "sent_digest", "marked_at", "reason", "closed_at", "doubt_since"] {
+    for column in
+        ["first_sent_at", "last_sent_at", "sent_digest", "marked_at", "reason", "receipt", "closed_at", "doubt_since"]
+    {
         assert!(row[column].is_null(), "{column}: {row}");
     }
     assert_eq!(row["fence"], before["fence"]);

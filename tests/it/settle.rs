@@ -193,3 +193,19 @@ async fn r24_an_empty_settle_is_nothing() {
     let db = Database::new().await;
     assert!(db.ledger("w").settle(&[]).await.unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn r16_what_another_answer_named_is_not_the_receipt_of_a_later_success() {
+    let db = Database::new().await;
+    let (ledger, claimed) = held(&db).await;
+    let mut foreign = finding(Evidence::Mismatch);
+    foreign.receipt = Some("foreign".into());
+    assert_eq!(ledger.settle(&[settlement(&claimed, &foreign)]).await.unwrap().len(), 1);
+    let action = claimed.intent.id.0;
+    assert_eq!(db.delivery(action).await["receipt"], "foreign", "what is known of it is shown");
+    db.one::<String>("select outbox.resolve($1, 'send_again', 'ann', 'why')", &[&action]).await;
+    let again = claim_one(&ledger, &want(NOTE)).await;
+    assert!(settle(&ledger, &again, Evidence::Accepted).await);
+    let row = db.delivery(action).await;
+    assert_eq!((&row["state"], row["receipt"].is_null()), (&"succeeded".into(), true), "{row}");
+}

@@ -3,6 +3,7 @@
 
 use super::View;
 use super::doubt::repeat_may_double;
+use super::ruled_out::ruled_out;
 use crate::cli::print::words::{age, clock};
 use crate::core::action::{State, Step};
 use crate::core::ladder;
@@ -141,6 +142,9 @@ fn send_again(view: &View<'_>) -> Choice {
                 "URL, key form or account have changed since, so the destination may not recognise it: it may happen \
                  twice."
                     .to_owned()
+            }
+            Some(_) if ruled_out(view).is_some() => {
+                "After what was answered, nothing promises that it is recognised: it may happen twice.".to_owned()
             }
             Some(operation) => match (repeat_may_double(view), ladder::resend_ends(&row, &operation.terms)) {
                 (true, _) => "You accept that it may happen twice.".to_owned(),

@@ -2,6 +2,8 @@
 
 use super::View;
 use super::known::{join, reason};
+use super::ruled_out::ruled_out;
+use crate::cli::print::text::detail;
 use crate::cli::print::words::{age, clock, relative};
 use crate::core::action::Step;
 use crate::core::ladder::{self, ResendEnds};
@@ -73,7 +75,7 @@ pub fn repeat_may_double(view: &View<'_>) -> bool {
         ResendEnds::At(end) => view.story.now.plus(operation.terms.policy.timeout) <= end,
         ResendEnds::NotAllowed => false,
     };
-    !(recognised && row.sent_under.is(operation.terms.pins) && !row.cancel_sent)
+    !(recognised && row.sent_under.is(operation.terms.pins) && !row.cancel_sent) || ruled_out(view).is_some()
 }
 
 /// Until when a repeat is recognised, or why it is not.
@@ -91,6 +93,13 @@ fn resend_until(view: &View<'_>) -> Option<String> {
              it proves nothing."
                 .to_owned(),
         );
+    }
+    if let Some(ruled_out) = ruled_out(view) {
+        let what = "After what was answered, nothing promises that a repeat is recognised.";
+        return Some(match ruled_out.note {
+            Some(note) => format!("{what} The contract notes: {}", detail(note)),
+            None => what.to_owned(),
+        });
     }
     let key = operation.terms.contract.key.as_ref().is_some_and(|key| key.mode.needs_window());
     match ladder::resend_ends(&row, &operation.terms) {

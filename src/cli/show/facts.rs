@@ -85,6 +85,18 @@ pub fn last_send(story: &Story) -> Option<&Entry> {
     story.history.iter().rev().find(|entry| left(entry).is_some())
 }
 
+/// What was learnt of the sends that are in doubt, the latest first.
+pub fn answered_in_doubt(story: &Story) -> impl Iterator<Item = &Entry> {
+    let sends = story.history[doubt_begins(story)..].iter().rev();
+    sends.filter(|entry| left(entry) == Some(Left::Yes))
+}
+
+/// Where what has been unknown since then begins in the history: a doubt that was cleared ends what came before it.
+fn doubt_begins(story: &Story) -> usize {
+    let clears = |entry: &Entry| matches!(entry.verdict.as_str(), "pending" | "retryable_failure");
+    story.history.iter().rposition(clears).map_or(0, |at| at + 1)
+}
+
 /// The last answer to a lookup or a cancel that came after the last send.
 pub fn last_asked(story: &Story) -> Option<&Entry> {
     story.history.iter().rev().take_while(|entry| left(entry).is_none()).find(|entry| match entry.kind {
@@ -107,11 +119,8 @@ pub fn contradiction(story: &Story) -> Option<&Entry> {
 /// Since when it was unknown before it was closed; `None` where it is open or never was unknown.
 pub fn was_unknown_since(story: &Story) -> Option<Timestamp> {
     story.standing.closed_at?;
-    // A doubt that was cleared ends what came before it.
-    let begin = story
-        .history
+    story.history[doubt_begins(story)..]
         .iter()
-        .rposition(|entry| matches!(entry.verdict.as_str(), "pending" | "retryable_failure"))
-        .map_or(0, |at| at + 1);
-    story.history[begin..].iter().find(|entry| entry.verdict == "outcome_unknown").map(|entry| entry.finished_at)
+        .find(|entry| entry.verdict == "outcome_unknown")
+        .map(|entry| entry.finished_at)
 }

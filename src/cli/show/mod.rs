@@ -8,6 +8,7 @@ mod history;
 mod json;
 mod known;
 mod page;
+mod ruled_out;
 #[cfg(test)]
 mod tests;
 
@@ -22,7 +23,7 @@ use super::print::paint::Paint;
 use super::print::words::day;
 use super::print::{self, text};
 use super::{ConfigFile, Exit, set_up};
-use crate::config::Config;
+use crate::config::{Config, Promise};
 use crate::core::action::{ActionId, Intent};
 use crate::core::target::Operation;
 use crate::destination::Destination;
@@ -50,6 +51,8 @@ pub struct View<'a> {
     pub story: &'a Story,
     /// The operation; `None` where the configuration does not have it.
     pub operation: Option<&'a Operation>,
+    /// What its contract notes at each of its rules; may be shorter than they are.
+    pub notes: &'a [Option<String>],
     /// What commands must be given to find the same ledger; empty where that is the default.
     pub config: String,
     /// Where a person may look, by the contract's hint; or why that cannot be said.
@@ -100,7 +103,9 @@ fn pruned(options: &Options, config: &Config, stone: &Tombstone) -> Exit {
 fn whole(options: &Options, config: &Config, story: &Story, intent: Option<&Intent>) -> Exit {
     let operation = config.operations.get(&story.committed.operation);
     let hint = operation.zip(intent).and_then(|(operation, intent)| hint(config, operation, intent, story));
-    let view = View { story, operation, config: given(&options.file.config), hint };
+    let promise = operation.and_then(|operation| config.contracts.get(&operation.terms.contract.name));
+    let notes = promise.map_or(&[][..], Promise::rule_notes);
+    let view = View { story, operation, notes, config: given(&options.file.config), hint };
     let body = intent.map_or(&[][..], |intent| &intent.body);
     if options.json {
         let mut value = json::story(&view);

@@ -2,15 +2,15 @@
 
 use super::*;
 
-const KEY: &str = "key = { mode = \"dedupe\", place = \"header:K\", window = \"1h\" }\n";
-const REF: &str = "ref = { place = \"json:/ref\" }\n";
-const LOOKUP: &str = "[contract.c.lookup]\nby = \"key\"\nrequest = { method = \"GET\", path = \"/x/{key}\" }\n\
+pub(super) const KEY: &str = "key = { mode = \"dedupe\", place = \"header:K\", window = \"1h\" }\n";
+pub(super) const REF: &str = "ref = { place = \"json:/ref\" }\n";
+pub(super) const LOOKUP: &str = "[contract.c.lookup]\nby = \"key\"\nrequest = { method = \"GET\", path = \"/x/{key}\" }\n\
                       found = { status = 200 }\nabsent = { status = 404 }\n";
-const CANCEL: &str = "[contract.c.cancel]\nrequest = { method = \"DELETE\", path = \"/x/{key}\" }\n\
+pub(super) const CANCEL: &str = "[contract.c.cancel]\nrequest = { method = \"DELETE\", path = \"/x/{key}\" }\n\
                       done = { status = 200 }\n";
 
 /// What is said about a contract of its own that the operation uses; `[contract.c]` stands in line 14.
-fn contract(reconcile: &str, rest: &str) -> Vec<String> {
+pub(super) fn contract(reconcile: &str, rest: &str) -> Vec<String> {
     operation("", reconcile, rest)
 }
 
@@ -21,7 +21,7 @@ fn operation(operation: &str, reconcile: &str, rest: &str) -> Vec<String> {
 
 /// Exactly one complaint, without its place.
 #[track_caller]
-fn only(complaints: Vec<String>) -> String {
+pub(super) fn only(complaints: Vec<String>) -> String {
     assert_eq!(complaints.len(), 1, "{complaints:#?}");
     let complaint = complaints.first().expect("one");
     complaint.splitn(3, ':').nth(2).expect("a message").trim().to_owned()
@@ -118,7 +118,13 @@ fn b76_a_cancel_goes_by_the_key() {
     );
     assert_eq!(
         only(contract("\"cancel\"", &format!("{KEY}{}", CANCEL.replace("{key}", "{id}")))),
-        "`request` in [contract.c.cancel] must hold `{key}`: it is by its key that an action is cancelled"
+        "`request` in [contract.c.cancel] must hold `{key}` in its path, query or body: it is by its key that an action is cancelled"
+    );
+    let in_header =
+        "request = { method = \"POST\", path = \"/void\", headers = { k = \"{key}\" } }\ndone = { status = 200 }\n";
+    assert!(
+        only(contract("\"cancel\"", &format!("{KEY}[contract.c.cancel]\n{in_header}")))
+            .contains("must hold `{key}` in")
     );
     let body =
         "request = { method = \"POST\", path = \"/void\", body = { id = \"{key}\" } }\ndone = { status = 200 }\n";

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod believed;
 mod checks;
 mod contracts;
 mod credentials;

@@ -174,13 +174,13 @@ enum Verdict {
 
 /// A replayed refusal speaks of every request under the key only while the key is remembered: another that is still on
 /// its way would find it unknown and take effect. What is remembered may be older than `first_sent_at`: an earlier
-/// send that a lookup has since proved absent may have left its refusal. No send is older than `budget_from`, but for
-/// those before an operator's retry.
+/// send that a lookup has since proved absent, or that came before an operator's retry, may have left its refusal. No
+/// send is older than the commit.
 fn replay_speaks(row: &Row, contract: &Contract, now: Timestamp) -> bool {
     match (&contract.key, row.first_sent_at) {
         (Some(key), Some(first)) => match (key.mode, key.window) {
             (KeyMode::Dedupe | KeyMode::Conflict, Some(Window::For(window))) => {
-                now < first.min(row.budget_from).plus(window).minus(key.margin)
+                now < first.min(row.committed_at).plus(window).minus(key.margin)
             }
             (KeyMode::Dedupe | KeyMode::Conflict, Some(Window::Forever)) => true,
             (KeyMode::Dedupe | KeyMode::Conflict, None) | (KeyMode::Natural | KeyMode::Receiver, _) => false,

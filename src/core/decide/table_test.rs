@@ -7,6 +7,7 @@ use uuid::Uuid;
 use super::*;
 use crate::core::action::{AttemptId, Stop};
 use crate::core::contract::{Absence, Asking, By, Cancel, Effect, Key, Lookup, Place, Question, When};
+use crate::core::next_step::Plan;
 use crate::core::request::RequestTemplate;
 use crate::core::retry::{Backoff, Dice};
 use crate::core::row::SentUnder;
@@ -33,6 +34,7 @@ fn fresh() -> Row {
         step: Step::Send,
         attempts: 1,
         claims: 3,
+        committed_at: at(0),
         budget_from: at(0),
         first_sent_at: None,
         last_sent_at: None,
@@ -259,6 +261,21 @@ fn r14_a_replayed_refusal_speaks_only_under_the_same_pins_and_within_the_window(
     // The refusal may be of a send that a lookup has proved absent since: older than first_sent_at.
     let older = Moment { now: at(6600), ..moment() };
     assert_eq!(to(&decide(&doubtful(), &finding, &terms(), older)), To::Unknown(Step::Lookup));
+    // So may one from before an operator's retry, which moves where the budgets start.
+    let retried = Row { budget_from: at(890), ..doubtful() };
+    assert_eq!(to(&decide(&retried, &finding, &terms(), older)), To::Unknown(Step::Lookup));
+}
+
+#[test]
+fn r18_after_a_cancel_by_key_nothing_is_ever_sent() {
+    let spent = |row: Row| Row { cancel_sent: true, ..row };
+    let asked = Row { step: Step::Lookup, ..spent(doubtful()) };
+    assert_eq!(to(&verdict(&asked, Evidence::Absent)), To::Terminal(Reason::Neutralised));
+    assert_eq!(to(&verdict(&spent(fresh()), Evidence::RungGone)), To::Terminal(Reason::Neutralised));
+    for row in [spent(fresh()), spent(doubtful()), spent(Row { overridden: true, ..doubtful() })] {
+        let plan = crate::core::next_step::next_step(&row, &terms());
+        assert_eq!(plan, Plan::Conclude(Finding::because(Evidence::RungGone, Reason::Neutralised)));
+    }
 }
 
 #[test]

@@ -29,21 +29,22 @@
 //! - Statements are atomic; deciding and settling are one step, since the settle compares what was decided upon and
 //!   a difference decides again. A pause may come before it.
 //! - `mirror` says in Rust what `sql/claim.sql`, `mark.sql`, `mark_cancel.sql`, `settle.sql`, `unsettled.sql`,
-//!   `late_look.sql`, `late_write.sql`, `outbox.cancel`, `outbox.resolve` and `outbox.retry` say.
+//!   `late_look.sql`, `late_write.sql`, `outbox.cancel`, `outbox.resolve` and `outbox.retry` say; `proving::mirrored`
+//!   holds both against each other.
 //! - Operators are right: one who is wrong excuses everything. `send_again` is a choice and may take effect twice.
 //! - A failover loses claims, not settles. Until the lost claim's worker testifies the ledger cannot know of its send;
 //!   nothing is asked of the row until then, and nothing ever if that worker dies.
 //! - A natural repeat takes effect once, whatever arrives.
 
 mod canonical;
-mod contracts;
-mod destination;
+pub mod contracts;
+pub mod destination;
 mod explore;
 mod graph;
 mod invariants;
-mod mirror;
-mod mistakes;
+pub mod mirror;
+pub mod mistakes;
 mod settling;
-mod steps;
+pub mod steps;
 mod tests;
-mod world;
+pub mod world;

@@ -316,6 +316,7 @@ impl World {
             step: worker.step,
             attempts: worker.attempts.into(),
             claims: 1,
+            committed_at: ago(self.row.budget_from),
             budget_from: ago(self.row.budget_from),
             first_sent_at: worker.first.map(ago),
             last_sent_at: worker.gap.map(|gap| ago(worker.age + gap)),

@@ -242,6 +242,7 @@ impl Story {
             step: standing.step,
             attempts: standing.attempts,
             claims: u32::try_from(standing.fence).unwrap_or(u32::MAX),
+            committed_at: self.committed.created_at,
             budget_from: standing.budget_from,
             first_sent_at: standing.first_sent_at,
             last_sent_at: standing.last_sent_at,

@@ -37,6 +37,10 @@ fn telegram(api: &mut Api, _: &Seen) -> Reply {
     match api.mood {
         "limited" => json(429, &json!({"ok": false, "parameters": {"retry_after": 7}})),
         "wrong" => json(400, &json!({"ok": false, "description": "Bad Request: chat not found"})),
+        "limited in the body" => json(200, &json!({"ok": false, "error_code": 429})),
+        "bad token" => json(401, &json!({"ok": false, "error_code": 401})),
+        "bad token in the body" => json(200, &json!({"ok": false, "error_code": 401})),
+        "no such bot" => json(404, &json!({"ok": false, "error_code": 404})),
         "page" => Reply::new(200).body("<html>"),
         _ => json(200, &json!({"ok": true, "result": {"message_id": api.happens()}})),
     }
@@ -96,6 +100,13 @@ pub(super) const PRESETS: &[Preset] = &[
         api: slack,
         script: &[
             (New, "limited", "deferred after 30s"),
+            (Again, "rate_limited", "deferred"),
+            // No message is at fault: its queue waits for a better token.
+            (Again, "not_authed", "blocked"),
+            (Again, "invalid_auth", "blocked"),
+            (Again, "account_inactive", "blocked"),
+            (Again, "token_expired", "blocked"),
+            (Again, "token_revoked", "blocked"),
             (Again, "", "accepted e1"),
             (New, "internal_error", "unknown_answer → review"),
             (New, "fatal_error", "unknown_answer → review"),
@@ -110,10 +121,14 @@ pub(super) const PRESETS: &[Preset] = &[
     },
     Preset {
         contract: "telegram.message.send",
-        path: "/bot/sendMessage",
+        path: "/sendMessage",
         api: telegram,
         script: &[
             (New, "limited", "deferred after 7s"),
+            (Again, "limited in the body", "deferred"),
+            (Again, "bad token", "blocked"),
+            (Again, "bad token in the body", "blocked"),
+            (Again, "no such bot", "blocked"),
             (Again, "", "accepted e1"),
             (New, "wrong", "rejected"),
             (New, "page", "unknown_answer → review"),

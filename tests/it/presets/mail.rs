@@ -26,11 +26,12 @@ fn brevo(api: &mut Api, ask: &Seen) -> Reply {
     }
 }
 
-/// Gives the answer of success again, whatever the body of the repeat; a refusal frees the key.
+/// Gives the answer of success again, whatever the body of the repeat; any other answer frees the key.
 fn emailit(api: &mut Api, ask: &Seen) -> Reply {
     match api.mood {
         "busy" => Reply::new(409),
         "wrong" => Reply::new(422),
+        "breaks" => api.acts_and_forgets(500),
         _ => api.once(&header(ask, "idempotency-key"), ask, |id| json(200, &json!({ "id": id }))),
     }
 }
@@ -89,8 +90,11 @@ pub(super) const PRESETS: &[Preset] = &[
             (Again, "", "accepted e1"),
             (Other, "", "accepted e1"),
             (New, "wrong", "rejected"),
+            (New, "breaks", "unknown_answer → review"),
+            // Why nobody does that by himself: it is another one.
+            (Again, "", "accepted e3"),
         ],
-        effects: 1,
+        effects: 3,
         ..JSON
     },
     Preset {

@@ -16,7 +16,7 @@ use bytes::Bytes;
 use outboxd::clock::Uptime;
 use outboxd::config::{Config, Secrets, show};
 use outboxd::core::action::{ActionId, AttemptId, Fence, Intent};
-use outboxd::core::contract::Contract;
+use outboxd::core::contract::{Contract, Rung};
 use outboxd::core::evidence::{Evidence, Finding};
 use outboxd::core::target::Operation;
 use outboxd::destination::{Claim, Destination, Limits};
@@ -130,6 +130,12 @@ impl Api {
     /// The id of what has that reference.
     fn thing(&self, reference: &str) -> Option<&str> {
         self.things.iter().find(|(known, _)| known == reference).map(|(_, id)| id.as_str())
+    }
+
+    /// It acts, says that it broke down, and keeps nothing: the same key would be taken as new.
+    fn acts_and_forgets(&mut self, status: u16) -> Reply {
+        self.happens();
+        Reply::new(status)
     }
 
     /// The plainest memory: an answer of success is kept and given again, whatever the body.
@@ -298,6 +304,41 @@ fn every_built_in_contract_meets_an_api_that_behaves_as_its_page_says() {
     let mut met: Vec<&str> = all().map(|preset| preset.contract).collect();
     met.sort_unstable();
     assert_eq!(met, built_in);
+}
+
+/// Contracts under which the same request is sent again after a 500, and why that cannot make two of it. All others
+/// say after a 500: not again.
+const REPEATED_AFTER_A_500: [(&str, &str); 17] = [
+    ("aws.sqs.fifo.send", "what is remembered is the message"),
+    ("brevo.smtp.send", "a request is processed once per key"),
+    ("discord.message.create", "what is remembered is the message"),
+    ("gocardless.payments.create", "what is remembered is the payment"),
+    ("http.idempotency-key", "by the draft errors are kept too"),
+    ("http.put", "the same state again"),
+    ("hubspot.single_send", "what is remembered is the e-mail"),
+    ("increase.ach_transfers.create", "what is remembered is the object"),
+    ("linear.issue.create", "the id is the issue's"),
+    ("paypal.orders.create", "a repeat after a 5xx is what PayPal asks for"),
+    ("paypal.payments.v2.post", "a repeat after a 5xx is what PayPal asks for"),
+    ("paypal.payouts.create", "a repeat after a 5xx is what PayPal asks for"),
+    ("plaid.transfer.create", "what is remembered is the transfer"),
+    ("resend.emails.send", "what is remembered is the e-mail"),
+    ("salesforce.sobject.upsert", "the id is the record's"),
+    ("stripe.v2.post", "what was begun is taken up again"),
+    ("whop.post", "errors are kept too"),
+];
+
+#[test]
+fn r18_where_only_successes_are_remembered_nothing_is_sent_again_after_a_500() {
+    let config = Config::parse("[database]\nurl = \"postgres://n@localhost/n\"\n", "x", Secrets::Resolve, &|_| None);
+    let contracts = config.unwrap_or_else(|e| panic!("{e}")).contracts;
+    let resends = |contract: &Contract| {
+        let rule = rule_for(contract, &Reply::new(500)).map(|at| &contract.rules[at]);
+        rule.and_then(|rule| rule.then.as_ref()).unwrap_or(&contract.reconcile).contains(&Rung::Resend)
+    };
+    let again: Vec<_> = contracts.values().map(|promise| &promise.contract).filter(|c| resends(c)).collect();
+    let again: Vec<_> = again.iter().map(|contract| contract.name.as_str()).collect();
+    assert_eq!(again, REPEATED_AFTER_A_500.map(|(name, _)| name));
 }
 
 async fn play(presets: &[Preset]) {

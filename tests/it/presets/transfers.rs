@@ -46,13 +46,17 @@ fn gocardless(api: &mut Api, ask: &Seen) -> Reply {
 /// Keeps answers of success only.
 fn checkout(api: &mut Api, ask: &Seen) -> Reply {
     match api.mood {
-        "breaks" => Reply::new(502),
+        "breaks" => api.acts_and_forgets(502),
         _ => api.once(&header(ask, "cko-idempotency-key"), ask, |id| json(201, &json!({ "id": id }))),
     }
 }
 
+/// Keeps answers of success only, and gives them whatever the body.
 fn qonto(api: &mut Api, ask: &Seen) -> Reply {
-    api.once(&header(ask, "x-qonto-idempotency-key"), ask, |_| Reply::new(200))
+    match api.mood {
+        "breaks" => api.acts_and_forgets(500),
+        _ => api.once(&header(ask, "x-qonto-idempotency-key"), ask, |_| Reply::new(200)),
+    }
 }
 
 /// Keeps every answer; where the first broke off it says so until the key expires.
@@ -141,15 +145,22 @@ pub(super) const PRESETS: &[Preset] = &[
             (New, "lost", "no_answer → resend review"),
             (Again, "", "accepted e1"),
             (New, "breaks", "unknown_answer → review"),
+            // Why nobody does that by himself: it is another one.
+            (Again, "", "accepted e3"),
         ],
-        effects: 1,
+        effects: 3,
         ..JSON
     },
     Preset {
         contract: "qonto.post",
         api: qonto,
-        script: &[(New, "lost", "no_answer → resend review"), (Again, "", "accepted"), (Other, "", "accepted")],
-        effects: 1,
+        script: &[
+            (New, "lost", "no_answer → resend review"),
+            (Again, "", "accepted"),
+            (Other, "", "accepted"),
+            (New, "breaks", "unknown_answer → review"),
+        ],
+        effects: 2,
         ..JSON
     },
     Preset {

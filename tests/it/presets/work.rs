@@ -25,7 +25,7 @@ fn zendesk(api: &mut Api, ask: &Seen) -> Reply {
         (_, "gateway") => Reply::new(502),
         (Known::OtherBody(_), _) => looked(json(400, &json!({"error": "IdempotentRequestError"})), "hit"),
         (Known::Same(reply), _) => looked(reply, "hit"),
-        (Known::Nothing, "breaks") => looked(Reply::new(500), "miss"),
+        (Known::Nothing, "breaks") => looked(api.acts_and_forgets(500), "miss"),
         (Known::Nothing, "wrong") => {
             let reply = api.keep(&key, ask, json(422, &json!({"error": "RecordInvalid"})));
             looked(reply, "miss")
@@ -40,6 +40,10 @@ fn zendesk(api: &mut Api, ask: &Seen) -> Reply {
 /// Takes the id that it is given, once. Answers 200 to almost everything.
 fn linear(api: &mut Api, ask: &Seen) -> Reply {
     let error = |message: &str| json!({"errors": [{ "message": message }], "data": null});
+    let failed = |kind: &str| json!({"errors": [{"message": "no", "extensions": { "type": kind }}]});
+    if api.mood == "logged out" {
+        return json(401, &error("Authentication required"));
+    }
     if !ask.text().contains("issueCreate") {
         let id = at(ask, "/variables/id");
         let found = api.thing(&id).is_some() && api.mood != "slow";
@@ -48,7 +52,9 @@ fn linear(api: &mut Api, ask: &Seen) -> Reply {
     }
     let id = at(ask, "/variables/input/id");
     let body: Value = match api.mood {
-        "limited" => json!({"errors": [{"message": "slow down", "extensions": {"code": "RATELIMITED"}}]}),
+        "limited" => failed("ratelimited"),
+        "no token" | "bad token" => failed("authentication error"),
+        "odd" => error("something else"),
         "not done" => json!({"data": {"issueCreate": {"success": false}}}),
         _ if api.thing(&id).is_some() => error("conflict on insert of Issue - Entity Issue with id already exists"),
         _ => {
@@ -56,13 +62,16 @@ fn linear(api: &mut Api, ask: &Seen) -> Reply {
             json!({"data": {"issueCreate": {"success": true, "issue": { "id": "e" }}}})
         }
     };
-    json(if api.mood == "limited" { 400 } else { 200 }, &body)
+    json(if ["limited", "bad token"].contains(&api.mood) { 400 } else { 200 }, &body)
 }
 
 /// Makes or updates the record of the path.
 fn salesforce(api: &mut Api, ask: &Seen) -> Reply {
     match (api.known(&ask.path, ask), api.mood) {
         (_, "several") => Reply::new(300),
+        (_, "limited") => json(403, &json!([{"errorCode": "REQUEST_LIMIT_EXCEEDED"}])),
+        (_, "forbidden") => json(403, &json!([{"errorCode": "INSUFFICIENT_ACCESS"}])),
+        (_, "locked") => json(400, &json!([{"errorCode": "UNABLE_TO_LOCK_ROW"}])),
         (_, "breaks") => Reply::new(500),
         (Known::Nothing, _) => api.once(&ask.path, ask, |id| json(201, &json!({ "id": id }))),
         (Known::Same(_) | Known::OtherBody(_), _) => Reply::new(204),
@@ -86,8 +95,16 @@ fn resource(api: &mut Api, ask: &Seen) -> Reply {
     if api.mood == "breaks" { Reply::new(503) } else { reply }
 }
 
-/// Takes a message once and answers a repeat as if it had.
+/// Takes a message once and answers a repeat as if it had. Says of its errors in the body which they are.
 fn sqs(api: &mut Api, ask: &Seen) -> Reply {
+    let error = |status, name: &str| json(status, &json!({ "__type": name }));
+    match api.mood {
+        "limited" => return error(400, "com.amazonaws.sqs#RequestThrottled"),
+        "limited in front" => return error(503, "ThrottlingException"),
+        "key limited" => return error(400, "com.amazonaws.sqs#KmsThrottled"),
+        "wrong" => return error(400, "com.amazonaws.sqs#InvalidMessageContents"),
+        _ => {}
+    }
     api.once(&at(ask, "/MessageDeduplicationId"), ask, |id| json(200, &json!({ "MessageId": id })))
 }
 
@@ -116,12 +133,12 @@ pub(super) const PRESETS: &[Preset] = &[
             (New, "lost", "no_answer → resend review"),
             (Again, "", "accepted e1"),
             (Other, "", "key_conflict"),
-            (New, "breaks", "unknown_answer → resend review"),
-            (Again, "gateway", "unknown_answer → review"),
+            (New, "breaks", "unknown_answer → review"),
+            (New, "gateway", "unknown_answer → review"),
             (New, "wrong", "rejected"),
             (Again, "", "rejected_replay"),
         ],
-        effects: 1,
+        effects: 2,
         ..JSON
     },
     Preset {
@@ -131,7 +148,11 @@ pub(super) const PRESETS: &[Preset] = &[
                \"variables\":{\"input\":{\"title\":\"hello\"}}}",
         api: linear,
         script: &[
-            (New, "limited", "unknown_answer → resend lookup review"),
+            (New, "limited", "deferred"),
+            (Again, "no token", "blocked"),
+            (Again, "bad token", "blocked"),
+            (Again, "logged out", "blocked"),
+            (Again, "odd", "unknown_answer → resend lookup review"),
             (Again, "not done", "unknown_answer → resend lookup review"),
             (Again, "", "accepted e"),
             (New, "lost", "no_answer → resend lookup review"),
@@ -155,6 +176,9 @@ pub(super) const PRESETS: &[Preset] = &[
             (New, "lost", "no_answer → resend review"),
             (Again, "", "accepted"),
             (New, "several", "rejected"),
+            (New, "limited", "deferred"),
+            (Again, "locked", "deferred"),
+            (Again, "forbidden", "rejected"),
         ],
         effects: 2,
         ..JSON
@@ -191,7 +215,15 @@ pub(super) const PRESETS: &[Preset] = &[
         path: "/",
         content_type: "application/x-amz-json-1.0",
         api: sqs,
-        script: &[(New, "lost", "no_answer → resend review"), (Again, "", "accepted e1"), (Other, "", "accepted e1")],
+        script: &[
+            (New, "limited", "deferred"),
+            (Again, "limited in front", "deferred"),
+            (Again, "key limited", "deferred"),
+            (Again, "lost", "no_answer → resend review"),
+            (Again, "", "accepted e1"),
+            (Other, "", "accepted e1"),
+            (New, "wrong", "rejected"),
+        ],
         effects: 1,
         ..JSON
     },

@@ -262,7 +262,8 @@ fn b81_nothing_from_outside_moves_the_cursor_or_forges_a_line() {
 fn r21_a_hint_stands_above_the_decisions_in_one_line() {
     let (story, operation) = (held(), silent());
     let url = format!("GET https://api.example/v1/notes?since=2026-11-29&{}", "x".repeat(150));
-    let view = |hint| View { story: &story, operation: Some(&operation), config: String::new(), hint: Some(hint) };
+    let operation = Some(&operation);
+    let view = |hint| View { story: &story, operation, notes: &[], config: String::new(), hint: Some(hint) };
     let text = page(&view(Ok(url.clone())), Paint::none());
     assert!(text.contains(&format!("You may decide\n  Look at: {url}\n  It happened")), "{text}");
     let text = page(&view(Err("params has no `channel`".into())), Paint::none());

@@ -235,7 +235,12 @@ pub fn asked(absence: u64) -> Operation {
 
 /// The page.
 pub fn text(story: &Story, operation: Option<&Operation>) -> String {
-    page(&View { story, operation, config: String::new(), hint: None }, Paint::none())
+    noted(story, operation, &[])
+}
+
+/// The page, with what the contract notes at its rules.
+pub fn noted(story: &Story, operation: Option<&Operation>, notes: &[Option<String>]) -> String {
+    page(&View { story, operation, notes, config: String::new(), hint: None }, Paint::none())
 }
 
 /// A page must hold each of these, wherever its lines are wrapped, and none of those.

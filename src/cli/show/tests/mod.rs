@@ -2,4 +2,5 @@
 
 mod doubt;
 mod fixture;
+mod ruled_out;
 mod settled;

@@ -283,7 +283,8 @@ fn r5_a_pruned_action_has_its_tombstone() {
 
 #[test]
 fn the_same_story_for_programs() {
-    let view = View { story: &held(), operation: Some(&silent()), config: "--config x.toml".into(), hint: None };
+    let view =
+        View { story: &held(), operation: Some(&silent()), notes: &[], config: "--config x.toml".into(), hint: None };
     let value = json::story(&view);
     assert_eq!(value["standing"]["label"], "awaiting_review");
     assert_eq!(value["history"][0]["evidence"], "no_answer");
