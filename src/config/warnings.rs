@@ -44,6 +44,7 @@ impl Config {
             cancel_is_never_final(operation),
             promise.and_then(|promise| self.unnamed_account(operation, promise)),
             self.signed_unasked(operation),
+            self.shown_to_anyone(operation),
             unverified,
         ]
         .into_iter()
@@ -58,6 +59,18 @@ impl Config {
                 "[destination.{}] signs its requests, and contract {:?} does not say that anybody looks at signatures \
                  (`sign`)",
                 target.name, contract.name
+            )
+        })
+    }
+
+    /// A signature gives nothing away; all other credentials are the receiver's to keep.
+    fn shown_to_anyone(&self, operation: &Operation) -> Option<String> {
+        let target = self.targets.get(&operation.target)?;
+        (target.host_from_data() && target.auth != Auth::None).then(|| {
+            format!(
+                "the host of [destination.{}] comes from params, and its credentials are sent there: whoever writes \
+                 params can have them",
+                target.name
             )
         })
     }

@@ -140,7 +140,8 @@ impl Destination {
             Auth::OAuth2(credentials) => Some(OAuth::new(credentials, &target)?),
             Auth::None | Auth::Bearer(_) | Auth::Basic { .. } | Auth::Header { .. } => None,
         };
-        Ok(Self { stem: Stem::new(&target), mask: Mask::of(&target), oauth, client, target, oldest: OLDEST })
+        let (stem, mask) = (Stem::new(&target), Mask::of(&target));
+        Ok(Self { stem, mask, oauth, client, target, oldest: OLDEST })
     }
 
     /// Sends once. Takes as long as `limits` allow; never longer, but for one bounded last look at what has arrived.

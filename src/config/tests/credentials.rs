@@ -119,6 +119,24 @@ fn client_credentials_are_read_and_shown_without_the_secret() {
 }
 
 #[test]
+fn credentials_that_go_to_a_host_from_data_are_warned_of_and_signatures_are_not() {
+    let said = |url: &str, auth: &str| {
+        let text = under(ASKS, &format!("auth = {{ {SIGN}{auth} }}"), "").replace("http://d", url);
+        accepted(&text).warnings().iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let bearer = ", bearer = { env = \"TOKEN\" }";
+    assert_eq!(
+        said("https://{shop}.example", bearer),
+        [
+            "o: the host of [destination.d] comes from params, and its credentials are sent there: whoever writes params can \
+             have them"
+        ]
+    );
+    assert_eq!(said("https://{shop}.example", ""), [""; 0]);
+    assert_eq!(said("https://a.example/{shop}", bearer), [""; 0]);
+}
+
+#[test]
 fn client_credentials_that_cannot_work_are_refused() {
     let told =
         refused(&file("auth.oauth2 = { token_url = \"id.example\", client_secret = { env = \"UNSET\" } }", "", ""));

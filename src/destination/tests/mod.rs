@@ -8,3 +8,4 @@ mod idle;
 mod lost;
 mod reached;
 mod secure;
+mod token;
