@@ -122,6 +122,9 @@ async fn r22_a_cancelled_action_in_doubt_is_asked_about_and_ends_as_what_is_true
         world.until(action, state).await;
         let reason = world.standing(action).await.reason;
         assert_eq!(reason.as_deref(), (!took_effect).then_some("cancelled"));
-        assert_eq!((world.fake.seen().iter().filter(|seen| seen.method == "POST").count(), shelf.len()), (1, usize::from(took_effect)));
+        assert_eq!(
+            (world.fake.seen().iter().filter(|seen| seen.method == "POST").count(), shelf.len()),
+            (1, usize::from(took_effect))
+        );
     }
 }
