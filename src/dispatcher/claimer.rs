@@ -130,7 +130,7 @@ impl Claimer {
         let (mut hungry, mut partly) = (false, false);
         for next in claims.next_after {
             if let Some((at, _)) = self.stream(&next.operation, next.asks) {
-                let ate_all = got[at] >= shares[at];
+                let ate_all = got[at] + next.put_off >= shares[at];
                 let more = self.walk.went(at, next.after, got[at]);
                 self.walk.hungry[at] = ate_all || more;
                 hungry |= ate_all;

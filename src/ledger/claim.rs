@@ -95,6 +95,8 @@ pub struct NextAfter {
     pub asks: bool,
     /// For [`Want::after`].
     pub after: String,
+    /// Compensations that were due and have been put off; they have used up slots of this claim, and hold none.
+    pub put_off: u32,
 }
 
 impl Ledger {
@@ -118,7 +120,8 @@ impl Ledger {
             let (operation, asks): (&str, bool) = (row.try_get("wanted")?, row.try_get("asked")?);
             if claims.next_after.last().is_none_or(|last| last.operation != operation || last.asks != asks) {
                 let after = row.try_get("next_after")?;
-                claims.next_after.push(NextAfter { operation: operation.to_owned(), asks, after });
+                let put_off = row.try_get::<_, i32>("put_off")?.unsigned_abs();
+                claims.next_after.push(NextAfter { operation: operation.to_owned(), asks, after, put_off });
             }
             if row.try_get::<_, Option<Uuid>>("action_id")?.is_some() {
                 let wanted = wants.iter().find(|w| w.operation == operation && w.asks == asks);
