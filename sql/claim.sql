@@ -11,13 +11,13 @@
 -- $8 text      worker
 --
 -- Rows: one per claimed action; for a want that claimed nothing one with a null action_id. `next_after` goes into $5
--- of the next claim.
+-- of the next claim. `put_off` rows were due and are not any more.
 -- Index: delivery_due, walked tenant by tenant (one probe each, at most 256), so that no tenant waits for another's
 -- backlog. statement_timestamp() bounds the index scan; clock_timestamp() would be a filter over every later row.
 -- Race won: SKIP LOCKED never waits; what another claim has taken is no longer due when its lock is gone.
 --
--- A compensation whose original may or may not have taken effect is put off, not claimed (`put_off` counts them); one
--- whose original did not happen is claimed with that stop.
+-- A compensation whose original may or may not have taken effect is put off, not claimed; one whose original did not
+-- happen is claimed with that stop.
 --
 -- A lapsed send is doubt from this moment on: the claim itself counts it, names it, writes its history and turns the
 -- step into `conclude`, so that a crash of this worker cannot lose it.
@@ -57,8 +57,7 @@ with recursive want as materialized (
   where k.due_at <= statement_timestamp()
   limit 4096 -- a literal bound, for the planner's estimate
 ), told as materialized (
-  select p.*, coalesce(s.stop, case when not s.original then 'nothing_to_compensate' end) as stop,
-    a.created_at, a.traceparent, a.params, a.headers, a.content_type, a.body,
+  select p.*, coalesce(s.stop, case when not s.original then 'nothing_to_compensate' end) as stop, a.created_at, a.traceparent, a.params, a.headers, a.content_type, a.body,
     case
       when p.proof is not null then 'conclude'
       -- It may have been sent: its claim or its mark has dated it to the end of the lease. Asked of the row, since the
@@ -95,11 +94,16 @@ with recursive want as materialized (
   from told t where t.now = 'lapsed'
   on conflict do nothing
 ), waits as (
-  -- Looked at again soon, without a claim: no fence, no attempt, and its time has not begun.
-  update outbox.delivery d set
-    due_at = statement_timestamp() + interval '5 s', budget_from = statement_timestamp() + interval '5 s',
-    updated_at = statement_timestamp()
-  from told t where t.now = 'wait' and d.ctid = t.at
+  -- Looked at again soon, the longer it waits the later, and without a claim: no fence, no attempt, and its time has
+  -- not begun.
+  update outbox.delivery d set due_at = w.until, budget_from = w.until, updated_at = statement_timestamp()
+  from (
+    select t.at, statement_timestamp()
+      + least(greatest((statement_timestamp() - t.created_at) / 8, interval '5 s'), interval '1 min') as until
+    from told t where t.now = 'wait') w
+  where d.ctid = w.at
+), waited as (
+  select t.operation, t.asks, count(*)::int as put_off from told t where t.now = 'wait' group by t.operation, t.asks
 ), claimed as (
   update outbox.delivery d set
     state = 'dispatching',
@@ -132,6 +136,6 @@ with recursive want as materialized (
     d.cancel_sent_at is not null as cancel_sent, t.override and t.now = 'send' as overridden, d.sent_digest, t.stop,
     t.created_at, t.traceparent, t.params, t.headers, t.content_type, t.body
 )
-select e.operation as wanted, e.asks as asked, e.next_after, statement_timestamp() as claimed_at,
-  (select count(*) from told t where t.now = 'wait' and t.operation = e.operation and t.asks = e.asks) as put_off, c.*
-from ends e left join claimed c using (operation, asks)
+select e.operation as wanted, e.asks as asked, e.next_after, coalesce(w.put_off, 0) as put_off,
+  statement_timestamp() as claimed_at, c.*
+from ends e left join waited w using (operation, asks) left join claimed c using (operation, asks)

@@ -120,7 +120,7 @@ impl Ledger {
             let (operation, asks): (&str, bool) = (row.try_get("wanted")?, row.try_get("asked")?);
             if claims.next_after.last().is_none_or(|last| last.operation != operation || last.asks != asks) {
                 let after = row.try_get("next_after")?;
-                let put_off = u32::try_from(row.try_get::<_, i64>("put_off")?).unwrap_or(u32::MAX);
+                let put_off = row.try_get::<_, i32>("put_off")?.unsigned_abs();
                 claims.next_after.push(NextAfter { operation: operation.to_owned(), asks, after, put_off });
             }
             if row.try_get::<_, Option<Uuid>>("action_id")?.is_some() {

@@ -200,11 +200,23 @@ async fn r7_compensations_that_wait_do_not_hold_up_what_does_not() {
         .await
         .unwrap();
     let ledger = db.ledger("w");
-    let mut claims = Vec::new();
+    let mut seen = Vec::new();
     for _ in 0..3 {
-        claims.push(claim(&ledger, &want(UNDO)).await.len());
+        let claims = ledger.claim(&[want(UNDO)]).await.unwrap();
+        seen.push((claims.claimed.len(), claims.next_after[0].put_off));
     }
-    assert_eq!(claims, [0, 0, 5], "ten at a time are put off, and then are out of the way");
+    assert_eq!(seen, [(0, 10), (0, 10), (5, 5)], "ten at a time are put off, and then are out of the way");
+    // The longer one waits, the more seldom it is looked at; at most a minute apart.
+    for (age, least, most) in [("8 min", 58_000, 60_000), ("9 days", 59_000, 60_000), ("4 min", 29_000, 30_100)] {
+        db.run(&format!(
+            "set session_replication_role = replica; update outbox.action set created_at = now() - interval '{age}'"
+        ))
+        .await;
+        due(&db).await;
+        while ledger.claim(&[want(UNDO)]).await.unwrap().next_after[0].put_off > 0 {}
+        let next = next_due_in(&ledger, &[(UNDO, false)]).await.unwrap().expect("a next look").as_millis();
+        assert!((least..=most).contains(&next), "{age}: {next} ms");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
