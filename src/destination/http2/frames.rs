@@ -33,6 +33,7 @@ struct Frame {
     kind: u8,
     flags: u8,
     stream: u32,
+    length: usize,
     left: usize,
     /// The first bytes of its payload.
     payload: [u8; 4],
@@ -113,8 +114,8 @@ impl Frames {
                 tell(Seen::Message { stream: frame.stream, bytes, last: block_over && ends });
                 self.block = if block_over { None } else { Some(ends) };
             }
-            RST_STREAM if over => tell(Seen::Reset { stream: frame.stream, code: value }),
-            GOAWAY if over => tell(Seen::GoAway { last: value & 0x7fff_ffff }),
+            RST_STREAM if over && frame.length == 4 => tell(Seen::Reset { stream: frame.stream, code: value }),
+            GOAWAY if over && frame.length >= 8 => tell(Seen::GoAway { last: value & 0x7fff_ffff }),
             _ => {}
         }
         if !over {
@@ -126,11 +127,13 @@ impl Frames {
 impl Frame {
     fn parse(header: &[u8; HEADER_BYTES]) -> Self {
         let [a, b, c, kind, flags, s0, s1, s2, s3] = *header;
+        let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
         Self {
             kind,
             flags,
             stream: u32::from_be_bytes([s0 & 0x7f, s1, s2, s3]),
-            left: usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c),
+            length,
+            left: length,
             payload: [0; 4],
             got: 0,
         }

@@ -98,7 +98,7 @@ impl Trunk {
         !line.dead
     }
 
-    /// Takes a stream away and says what crossed the wire. Final: nothing of it leaves afterwards.
+    /// Takes a stream away and says, once, what crossed the wire. Final: nothing of it leaves afterwards.
     pub(super) fn end(&self, stream: u32) -> Traffic {
         let mut line = self.line();
         let Some(taken) = line.streams.remove(&stream) else { return Traffic::default() };
