@@ -1,11 +1,12 @@
 //! `[destination.NAME]`: an external system.
 
 use super::http;
+use super::later::NOT_YET;
 use super::problem::{At, Reported};
 use super::secret::{Secrets, Sources};
 use super::table::Table;
 use crate::core::credentials::{ClientAuth, ClientCredentials, Scheme, Signing, SigningKey};
-use crate::core::target::{Auth, Identity, Secret, Target, Tls};
+use crate::core::target::{Auth, Http, Identity, Secret, Target, Tls};
 
 pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Result<Target, Reported> {
     let base_url = table
@@ -14,7 +15,7 @@ pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Res
     let account = table.text_if("account");
     let (auth, signing, tls) = (auth(table, sources), signing(table, sources), tls(table, sources));
     let (connect_timeout, max_in_flight) = (table.duration("connect_timeout"), table.integer("max_in_flight"));
-    let public_only = table.boolean("public_only");
+    let (public_only, http) = (table.boolean("public_only"), http(table));
     Ok(Target {
         name: name.to_owned(),
         base_url: base_url?,
@@ -25,7 +26,18 @@ pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Res
         connect_timeout: connect_timeout?,
         max_in_flight: max_in_flight?,
         public_only: public_only?,
+        http: http?,
     })
+}
+
+/// Which HTTP is spoken. To choose by what the destination offers is for a later version.
+fn http(table: &Table<'_>) -> Result<Http, Reported> {
+    match table.text_if("http") {
+        Ok(Some(auto)) if auto == "auto" => {
+            Err(table.wrong("http", format!("\"auto\" {NOT_YET}; it can be \"1\" or \"2\"")))
+        }
+        Ok(_) | Err(_) => table.choice("http", &Http::ALL),
+    }
 }
 
 fn auth(destination: &Table<'_>, sources: &Sources<'_>) -> Result<Auth, Reported> {

@@ -15,7 +15,7 @@ pub enum Evidence {
     Found,
     /// Confirmed, but not what was intended, or not provably ours.
     Mismatch,
-    /// Proved: no byte of the request left.
+    /// Proved: no byte of the request left, or the destination said that it did not look at it (HTTP/2).
     NotSent,
     /// The destination said: not done, try later.
     Deferred,

@@ -19,6 +19,7 @@ pub enum Reason {
     Mismatch,
     CredentialsUnavailable,
     NotReached,
+    StreamRefused,
     ConnectionRefused,
     NameNotResolved,
     AddressNotPublic,
@@ -45,7 +46,7 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::Rejected,
         Self::Deferred,
         Self::Throttled,
@@ -61,6 +62,7 @@ impl Reason {
         Self::Mismatch,
         Self::CredentialsUnavailable,
         Self::NotReached,
+        Self::StreamRefused,
         Self::ConnectionRefused,
         Self::NameNotResolved,
         Self::AddressNotPublic,
@@ -119,6 +121,7 @@ impl Reason {
                 ("credentials_unavailable", "no token could be had for the destination, so nothing was sent")
             }
             Self::NotReached => ("not_reached", "no byte of the request left"),
+            Self::StreamRefused => ("stream_refused", "the destination said that it did not look at the request"),
             Self::ConnectionRefused => ("connection_refused", "the destination refused the connection"),
             Self::NameNotResolved => ("name_not_resolved", "the destination's name could not be resolved"),
             Self::AddressNotPublic => {

@@ -75,6 +75,29 @@ pub struct Identity {
     pub key: Secret,
 }
 
+/// Which HTTP is spoken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Http {
+    /// HTTP/1.1: one request at a time on each connection.
+    #[default]
+    One,
+    /// HTTP/2, and nothing else: agreed upon over TLS, unasked without.
+    Two,
+}
+
+impl Http {
+    /// Both, with their names in `http = "…"`.
+    pub const ALL: [(Self, &'static str); 2] = [(Self::One, "1"), (Self::Two, "2")];
+
+    /// Its name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::One => "1",
+            Self::Two => "2",
+        }
+    }
+}
+
 /// An external system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
@@ -96,6 +119,8 @@ pub struct Target {
     pub max_in_flight: u32,
     /// It may only have public addresses. Where the host comes from data that is so anyway.
     pub public_only: bool,
+    /// What it speaks.
+    pub http: Http,
 }
 
 impl Target {
@@ -184,6 +209,7 @@ mod tests {
             connect_timeout: Duration::from_secs(3),
             max_in_flight: 8,
             public_only: false,
+            http: Http::One,
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
 use hyper::StatusCode;
-use hyper::body::{Body as _, Incoming};
+use hyper::body::Body as HttpBody;
 use hyper::header::HeaderMap;
 use serde_json::Value;
 
@@ -58,8 +58,13 @@ impl End {
 }
 
 /// Reads at most `max` bytes until `deadline`; less where nothing decides by them. What is left unread costs the
-/// connection: hyper closes it when the rest is dropped.
-pub(super) async fn read_body(body: Incoming, reads: Reads, max: usize, deadline: Uptime) -> Body {
+/// connection, or the stream: it is closed when the rest is dropped.
+pub(super) async fn read_body(
+    body: impl HttpBody<Data = Bytes> + Unpin,
+    reads: Reads,
+    max: usize,
+    deadline: Uptime,
+) -> Body {
     let (max, patience) = match reads {
         Reads::Whole => (max, deadline.left()),
         Reads::Excerpt | Reads::Nothing => (max.min(UNDECIDING_MAX_BYTES), deadline.left().min(UNDECIDING_PATIENCE)),
@@ -86,7 +91,7 @@ struct Collected {
 }
 
 impl Collected {
-    async fn collect(&mut self, mut body: Incoming, max: usize) -> End {
+    async fn collect(&mut self, mut body: impl HttpBody<Data = Bytes> + Unpin, max: usize) -> End {
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else { return End::Broken };
             let Ok(mut data) = frame.into_data() else { continue };

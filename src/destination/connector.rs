@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use hyper::Uri;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
+use hyper_rustls::{HttpsConnector, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
@@ -22,6 +22,9 @@ use super::metered::Metered;
 use super::resolve::{NameNotResolved, Resolver};
 use super::socket::{Socket, Tap};
 use crate::core::reason::Reason;
+
+/// Its name in the handshake of TLS.
+pub(super) const HTTP2: &[u8] = b"h2";
 
 /// How long the word of TLS may be, in bytes: it can quote the peer's certificate.
 const TLS_MAX_BYTES: usize = 300;
@@ -41,6 +44,8 @@ pub(super) enum ConnectError {
     TimedOut,
     #[error("no connection")]
     Failed(#[source] Box<dyn Error + Send + Sync>),
+    #[error("the destination does not speak HTTP/2")]
+    NotHttp2,
 }
 
 impl Connector {
@@ -52,20 +57,17 @@ impl Connector {
         // Divided among the addresses of a name, so that a dead first one leaves time for the others.
         tcp.set_connect_timeout(Some(timeout));
         tcp.enforce_http(false);
-        let https = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(Tcp { http: tcp, resolver });
+        // What `tls` offers stays: a builder would choose the protocols itself.
+        let https = HttpsConnector::from((Tcp { http: tcp, resolver }, tls));
         Self { https, timeout }
     }
 }
 
 /// TCP, or TLS over it.
-type Stream = TokioIo<MaybeHttpsStream<TokioIo<Socket<TcpStream>>>>;
+pub(super) type Stream = TokioIo<MaybeHttpsStream<TokioIo<Socket<TcpStream>>>>;
 
-fn tap(stream: &MaybeHttpsStream<TokioIo<Socket<TcpStream>>>) -> Arc<Tap> {
-    match stream {
+fn tap(stream: &Stream) -> Arc<Tap> {
+    match stream.inner() {
         MaybeHttpsStream::Http(socket) => socket.inner().tap(),
         MaybeHttpsStream::Https(tls) => tls.inner().get_ref().0.inner().inner().tap(),
     }
@@ -81,18 +83,37 @@ impl Service<Uri> for Connector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = self.https.call(uri);
-        let timeout = self.timeout;
+        let opening = self.clone().open(uri);
         Box::pin(async move {
-            match tokio::time::timeout(timeout, connecting).await {
-                Ok(Ok(stream)) => {
-                    let tap = tap(&stream);
-                    Ok(TokioIo::new(Metered::new(TokioIo::new(stream), tap)))
-                }
-                Ok(Err(error)) => Err(ConnectError::Failed(error)),
-                Err(_) => Err(ConnectError::TimedOut),
-            }
+            let (stream, tap) = opening.await?;
+            Ok(TokioIo::new(Metered::new(stream, tap)))
         })
+    }
+}
+
+impl Connector {
+    /// A connection, and the tap of the socket at its bottom.
+    pub(super) async fn open(mut self, uri: Uri) -> Result<(Stream, Arc<Tap>), ConnectError> {
+        match tokio::time::timeout(self.timeout, self.https.call(uri)).await {
+            Ok(Ok(stream)) => {
+                let stream = TokioIo::new(stream);
+                let tap = tap(&stream);
+                Ok((stream, tap))
+            }
+            Ok(Err(error)) => Err(ConnectError::Failed(error)),
+            Err(_) => Err(ConnectError::TimedOut),
+        }
+    }
+
+    /// One that speaks HTTP/2: by agreement over TLS (RFC 7301), unasked without.
+    pub(super) async fn open_http2(self, uri: Uri) -> Result<(Stream, Arc<Tap>), ConnectError> {
+        let (stream, tap) = self.open(uri).await?;
+        match stream.inner() {
+            MaybeHttpsStream::Https(tls) if tls.inner().get_ref().1.alpn_protocol() != Some(HTTP2) => {
+                Err(ConnectError::NotHttp2)
+            }
+            MaybeHttpsStream::Https(_) | MaybeHttpsStream::Http(_) => Ok((stream, tap)),
+        }
     }
 }
 
@@ -144,8 +165,10 @@ pub(super) fn reason_not_reached(error: &(dyn Error + 'static)) -> Reason {
 
 /// What TLS, the operating system or we ourselves said, where somebody said something: one short line.
 pub(super) fn said(error: &(dyn Error + 'static)) -> Option<String> {
-    if let Some(refused) = causes(error).find_map(|cause| cause.downcast_ref::<NotPublic>()) {
-        return Some(refused.to_string());
+    for cause in causes(error) {
+        if cause.is::<NotPublic>() || matches!(cause.downcast_ref(), Some(ConnectError::NotHttp2)) {
+            return Some(cause.to_string());
+        }
     }
     let error = causes(error).find_map(|cause| cause.downcast_ref::<io::Error>())?;
     Some(match wrapped(error) {

@@ -1,6 +1,7 @@
 //! One exchange with a destination: a request departs, an answer is heard or not.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::header::HeaderMap;
@@ -10,19 +11,51 @@ use hyper_util::client::legacy::Error;
 use super::answer::{Answer, read_body};
 use super::build::Built;
 use super::departure::{Outgoing, Ticket};
+use super::http2::Flight;
 use super::judge::Reads;
 use super::mask::Mask;
-use super::{Destination, LAST_POLL, LOOK, Limits, STRANDED, unanswered};
+use super::{DRAIN, Destination, LAST_POLL, LOOK, Limits, STRANDED, unanswered};
 use crate::clock::{Uptime, wall};
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::reason::Reason;
 
 /// What came of a request.
 pub(super) enum Heard<'d> {
-    /// An answer, the ticket that holds its connection until it has been judged, and what of it must not be repeated.
-    Answer(Answer, Ticket, Cow<'d, Mask>),
+    /// An answer, what holds its connection until it has been judged, and what of it must not be repeated.
+    Answer(Answer, Hold, Cow<'d, Mask>),
     /// None; what is known of the request.
     Nothing(Finding),
+}
+
+/// What holds the connection of an answered request.
+pub(super) enum Hold {
+    /// A whole connection.
+    One(Ticket),
+    /// A stream of one.
+    Two(Box<Flight>),
+}
+
+impl Hold {
+    /// Waits until the whole request has left, or until `deadline`.
+    pub(super) async fn drain(&mut self, deadline: Uptime) {
+        match self {
+            Self::One(ticket) => {
+                while ticket.is_behind() && !deadline.is_over() {
+                    tokio::time::sleep(DRAIN).await;
+                }
+            }
+            Self::Two(flight) => flight.drain(deadline).await,
+        }
+    }
+
+    /// The answer has been judged. A connection that is older than `oldest` serves no other request.
+    pub(super) fn release(self, oldest: Duration) {
+        match self {
+            Self::One(ticket) => ticket.release(oldest),
+            // A stream is never used again, and its connection is looked at before it takes another one.
+            Self::Two(flight) => drop(flight),
+        }
+    }
 }
 
 impl Destination {
@@ -69,6 +102,9 @@ impl Destination {
                 Finding::because(Evidence::Unsendable, Reason::Unsendable).with_detail(why.to_string()),
             );
         }
+        if let Some(carrier) = &self.carrier {
+            return carrier.exchange(built, limits, self.oldest, max, &self.mask, reads).await;
+        }
         let Built { mut request, body } = built;
         let ticket = Ticket::new(&mut request, limits.leave_by());
         let request = request.map(|()| ticket.body(body));
@@ -79,7 +115,7 @@ impl Destination {
                 let body = read_body(body, reads(head.status, &head.headers), max, last).await;
                 Heard::Answer(
                     Answer { status: head.status, headers: head.headers, body },
-                    ticket,
+                    Hold::One(ticket),
                     Cow::Borrowed(&self.mask),
                 )
             }

@@ -2,7 +2,8 @@
 //!
 //! [`Destination::send`] builds the request (`build`), lets it depart through a connection that counts every byte
 //! (`exchange`, `departure`, `wire`), reads the answer as far as somebody needs it (`answer`), and says what it means
-//! (`judge`). Where no answer comes, the wire's count says whether anything was sent.
+//! (`judge`). Where no answer comes, the wire's count says whether anything was sent. `http2` does the same stream by
+//! stream.
 //!
 //! Credentials that are not the same for every request come last: a token (`oauth`) and a signature over the bytes that
 //! are handed over (`build::sign`).
@@ -17,6 +18,7 @@ mod clean;
 mod connector;
 mod departure;
 mod exchange;
+mod http2;
 mod judge;
 mod mask;
 mod metered;
@@ -47,6 +49,7 @@ use build::{Sent, Stem, carries, carries_key};
 use connector::Connector;
 use departure::Outgoing;
 use exchange::Heard;
+use http2::Carrier;
 use judge::{Against, Asked, Expected, Mark, explain, judge, reads, unsettled};
 use mask::Mask;
 use oauth::OAuth;
@@ -57,7 +60,7 @@ use crate::core::action::{AttemptId, Fence, Intent};
 use crate::core::contract::{Cancel, Compare, Question};
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::reason::Reason;
-use crate::core::target::{Auth, Operation, Target};
+use crate::core::target::{Auth, Http, Operation, Target};
 
 /// One second less than the shortest idle time that is common among servers (Node.js: 5 s), so that it is mostly us
 /// who let go of an idle connection. Where it is the server after all, the wire tells what was sent.
@@ -90,6 +93,8 @@ pub struct Destination {
     /// Tokens, where it wants them.
     oauth: Option<OAuth>,
     client: Client<Connector, Outgoing>,
+    /// Carries its requests instead, where HTTP/2 is spoken.
+    carrier: Option<Carrier>,
     /// After this long a connection takes no new request.
     oldest: Duration,
 }
@@ -129,19 +134,24 @@ impl Destination {
     }
 
     fn resolving(target: Target, names: Names) -> Result<Self, TlsError> {
-        let tls = tls::client(&target.tls, !target.base_url.source().starts_with("http://"))?;
+        let tls = tls::client(&target.tls, !target.base_url.source().starts_with("http://"), target.http)?;
         let resolver = Resolver::new(names, target.public_only || target.host_from_data());
+        let connector = Connector::new(target.connect_timeout, tls, resolver);
+        let carrier = match target.http {
+            Http::One => None,
+            Http::Two => Some(Carrier::new(connector.clone(), target.host_from_data())),
+        };
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE)
             .pool_max_idle_per_host(usize::try_from(target.max_in_flight).unwrap_or(usize::MAX))
-            .build(Connector::new(target.connect_timeout, tls, resolver));
+            .build(connector);
         let oauth = match &target.auth {
             Auth::OAuth2(credentials) => Some(OAuth::new(credentials, &target)?),
             Auth::None | Auth::Bearer(_) | Auth::Basic { .. } | Auth::Header { .. } => None,
         };
         let (stem, mask) = (Stem::new(&target), Mask::of(&target));
-        Ok(Self { stem, mask, oauth, client, target, oldest: OLDEST })
+        Ok(Self { stem, mask, oauth, client, carrier, target, oldest: OLDEST })
     }
 
     /// Sends once. Takes as long as `limits` allow; never longer, but for one bounded last look at what has arrived.
@@ -157,16 +167,15 @@ impl Destination {
         let against = Against { contract, keyed: carries_key(operation), expected };
         let body = built.body.clone();
         let reads = |status, headers: &HeaderMap| reads(contract, status, headers);
-        let (answer, ticket, mask) = match self.exchange(built, &limits, operation.response_max_bytes, reads).await {
+        let (answer, mut ticket, mask) = match self.exchange(built, &limits, operation.response_max_bytes, reads).await
+        {
             Heard::Answer(answer, ticket, mask) => (answer, ticket, mask),
             Heard::Nothing(finding) => return finding,
         };
         let finding = judge(&against, &answer, wall());
         if finding.evidence == Evidence::Accepted {
             // Confirmed before all of it was read: cutting it short now could make the confirmation untrue.
-            while ticket.is_behind() && !limits.deadline.is_over() {
-                tokio::time::sleep(DRAIN).await;
-            }
+            ticket.drain(limits.deadline).await;
         }
         ticket.release(self.oldest);
         explained(finding, || explain(contract, &answer, &mask, &body))

@@ -7,7 +7,8 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::core::target::Tls;
+use super::connector::HTTP2;
+use crate::core::target::{Http, Tls};
 
 /// The settings of a destination's TLS cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -26,8 +27,16 @@ pub enum TlsError {
     NoSystemRoots,
 }
 
-/// The client's part of a handshake. HTTP/1.1 alone is offered.
-pub(super) fn client(tls: &Tls, needed: bool) -> Result<ClientConfig, TlsError> {
+/// The client's part of a handshake. It asks for HTTP/2, or for nothing: then HTTP/1.1 is spoken.
+pub(super) fn client(tls: &Tls, needed: bool, http: Http) -> Result<ClientConfig, TlsError> {
+    let mut config = identified(tls, needed)?;
+    if http == Http::Two {
+        config.alpn_protocols = vec![HTTP2.to_vec()];
+    }
+    Ok(config)
+}
+
+fn identified(tls: &Tls, needed: bool) -> Result<ClientConfig, TlsError> {
     let roots = match &tls.roots {
         Some(pem) => roots_of(pem)?,
         None => system_roots(needed)?,

@@ -28,9 +28,11 @@ pub(super) fn timed_out(sent: Sent, limits: &Limits) -> Finding {
         Sent::Nothing { .. } if limits.leave_by().is_over() => too_late(limits),
         Sent::Nothing { .. } => Finding::because(Evidence::NotSent, Reason::NotReached)
             .with_detail("the connection closed before it took it"),
-        Sent::Bytes(traffic) => {
-            Finding::because(Evidence::NoAnswer, Reason::Timeout).with_detail(crossed("no answer in time", traffic))
-        }
+        Sent::Bytes(traffic) => Finding::because(Evidence::NoAnswer, Reason::Timeout).with_detail(crossed(
+            "no answer in time",
+            traffic.written,
+            traffic.read,
+        )),
         Sent::Unknown => Finding::because(Evidence::NoAnswer, Reason::Timeout),
     }
 }
@@ -40,9 +42,8 @@ pub(super) fn broken(error: &Error, sent: Sent, limits: &Limits, host_from_data:
     match sent {
         Sent::Nothing { missed: true } => too_late(limits),
         Sent::Nothing { missed: false } => not_sent(error, host_from_data),
-        Sent::Bytes(traffic) if traffic.missed => {
-            Finding::because(Evidence::NoAnswer, Reason::Timeout).with_detail(crossed("stopped at its time", traffic))
-        }
+        Sent::Bytes(traffic) if traffic.missed => Finding::because(Evidence::NoAnswer, Reason::Timeout)
+            .with_detail(crossed("stopped at its time", traffic.written, traffic.read)),
         Sent::Bytes(traffic) => after_bytes(error, Some(traffic)),
         Sent::Unknown => after_bytes(error, None),
     }
@@ -60,7 +61,7 @@ pub(super) fn told(finding: &Finding) -> String {
 /// An address that is not public is, of a host in the configuration, a matter of that or of DNS, which a person mends and
 /// the action then goes out. A host that the action itself names cannot be mended: it can never be sent, and trying again
 /// would only let whoever chose the host probe our network over and over.
-fn not_sent(error: &Error, host_from_data: bool) -> Finding {
+pub(super) fn not_sent(error: &(dyn std::error::Error + 'static), host_from_data: bool) -> Finding {
     let reason = reason_not_reached(error);
     let finding = if host_from_data && reason == Reason::AddressNotPublic {
         Finding::because(Evidence::Unsendable, Reason::Unsendable)
@@ -84,11 +85,11 @@ fn after_bytes(error: &Error, traffic: Option<Traffic>) -> Finding {
         (Finding::because(Evidence::NoAnswer, Reason::ConnectionLost), what)
     };
     match traffic {
-        Some(traffic) => finding.with_detail(crossed(&what, traffic)),
+        Some(traffic) => finding.with_detail(crossed(&what, traffic.written, traffic.read)),
         None => finding.with_detail(what),
     }
 }
 
-fn crossed(what: &str, traffic: Traffic) -> String {
-    format!("{what}, after {} bytes of the request and {} of an answer", traffic.written, traffic.read)
+pub(super) fn crossed(what: &str, written: u64, read: u64) -> String {
+    format!("{what}, after {written} bytes of the request and {read} of an answer")
 }

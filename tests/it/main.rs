@@ -27,6 +27,7 @@ mod daemon_delivery;
 mod daemon_doubt;
 mod daemon_drain;
 mod daemon_edges;
+mod daemon_http2;
 mod daemon_log;
 mod daemon_lookup;
 mod daemon_narrow;

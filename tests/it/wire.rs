@@ -8,6 +8,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
+use crate::daemon_http2::speaking;
 use crate::database_tls::{Served, authority, served};
 use crate::support::{Front, World};
 use crate::tidy::documents::{change_rows, hold};
@@ -55,7 +56,7 @@ async fn closed_port() -> String {
 
 const PRIVATE_ROOTS: &str = "tls = { roots = { file = \"ca.pem\" } }";
 
-/// Where no request arrives.
+/// Where no request arrives, or the peer is another one.
 async fn unreached(world: &World) -> Vec<(&'static str, Peer, Vec<Front>)> {
     let authority = authority();
     std::fs::write(world.dir.path().join("ca.pem"), authority.pem()).expect("written");
@@ -68,6 +69,13 @@ async fn unreached(world: &World) -> Vec<(&'static str, Peer, Vec<Front>)> {
         ("the address is private, `public_only` is set", at(world.fake.base_url(), "public_only = true"), vec![]),
         ("the address is private, the host comes from data", at("http://{host}".into(), ""), vec![]),
     ];
+    for (what, reason) in [
+        ("HTTP/2: the stream is refused", h2::Reason::REFUSED_STREAM),
+        ("HTTP/2: the stream is cancelled", h2::Reason::CANCEL),
+    ] {
+        let (url, _, _) = speaking(Some(reason)).await;
+        all.push((what, at(url, "http = \"2\""), vec![]));
+    }
     for Served { name, certificate, key } in served(&authority) {
         let front = Front::start(world.fake.addr(), &certificate, &key).await;
         let what = match name {

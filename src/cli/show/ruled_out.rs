@@ -64,7 +64,7 @@ fn why(reason: Reason) -> Why {
         Reason::ServerError | Reason::WorkerLost | Reason::KeyConflict | Reason::InFlight => Why::Learnt,
         Reason::Mismatch | Reason::NotReached | Reason::ConnectionRefused | Reason::NameNotResolved => Why::Learnt,
         Reason::TlsFailed | Reason::LeaseLost | Reason::Unsendable | Reason::NothingPromised => Why::Learnt,
-        Reason::CredentialsUnavailable | Reason::AddressNotPublic => Why::Learnt,
+        Reason::CredentialsUnavailable | Reason::AddressNotPublic | Reason::StreamRefused => Why::Learnt,
         Reason::Absent | Reason::Inconclusive | Reason::Neutralised | Reason::Contradicted => Why::Learnt,
         Reason::Operator => Why::Learnt,
     }

@@ -11,7 +11,7 @@ use super::{Config, LogFormat, LogLevel, show};
 use crate::core::contract::Effect;
 use crate::core::credentials::{ClientAuth, ClientCredentials, Scheme, Signing};
 use crate::core::request::{RequestTemplate, Template};
-use crate::core::target::{Auth, Operation, Target};
+use crate::core::target::{Auth, Http, Operation, Target};
 
 impl Config {
     /// The effective configuration, as TOML but for the secrets. Contracts that no operation names are left out.
@@ -86,7 +86,8 @@ impl Config {
 }
 
 fn write_target(out: &mut String, target: &Target) -> fmt::Result {
-    let Target { name, base_url, account, auth, signing, tls, connect_timeout, max_in_flight, public_only } = target;
+    let Target { name, base_url, account, auth, signing, tls, connect_timeout, max_in_flight, public_only, http } =
+        target;
     writeln!(out, "\n[destination.{}]\nbase_url = {}", quoted(name), text(base_url.source()))?;
     if let Some(account) = account {
         writeln!(out, "account = {}", text(account))?;
@@ -106,6 +107,9 @@ fn write_target(out: &mut String, target: &Target) -> fmt::Result {
     writeln!(out, "max_in_flight = {max_in_flight}")?;
     if *public_only || target.host_from_data() {
         writeln!(out, "public_only = true")?;
+    }
+    if *http != Http::default() {
+        writeln!(out, "http = \"{}\"", http.as_str())?;
     }
     Ok(())
 }

@@ -109,7 +109,13 @@ pub(super) const KEYS: &[KeyDoc] = &[
         "whether its addresses must be public: none of our own network, of the machine or of a cloud's metadata \
          service; always so where the host of `base_url` holds a placeholder",
     ),
-    later("destination.NAME", "http"),
+    key(
+        "destination.NAME",
+        "http",
+        Kind::Choice(&["1", "2"]),
+        Need::Default(Fallback::Text("1")),
+        "HTTP/1.1, or HTTP/2 and nothing else: agreed upon over TLS, unasked over plain TCP",
+    ),
     key(
         "destination.NAME.auth",
         "bearer",

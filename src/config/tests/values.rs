@@ -1,6 +1,7 @@
 //! Values that cannot be meant (B76).
 
 use super::*;
+use crate::core::target::Http;
 
 #[test]
 fn b76_durations_need_a_unit_and_must_make_sense() {
@@ -101,4 +102,17 @@ fn requests_are_checked_for_what_http_allows() {
         .replace(request, "request = { method = \"GET\", path = \"/{z}\", query = { z = \"1\", a = \"{b}\" } }");
     let query: Vec<_> = accepted(&text).operations["o"].request.query.iter().map(|(name, _)| name.clone()).collect();
     assert_eq!(query, ["z", "a"]);
+}
+
+#[test]
+fn which_http_is_spoken_is_one_of_two() {
+    let speaks = |written: &str| accepted(&file(&format!("http = {written}"), "", "")).targets["d"].http;
+    assert_eq!((speaks("\"1\""), speaks("\"2\"")), (Http::One, Http::Two));
+    assert_eq!(
+        refused(&file("http = \"auto\"", "", "")),
+        [
+            "outboxd.toml:5: `http` in [destination.d] \"auto\" is not supported by this version; it can be \"1\" or \"2\""
+        ]
+    );
+    assert!(refused(&file("http = \"3\"", "", ""))[0].contains("must be one of \"1\", \"2\""));
 }

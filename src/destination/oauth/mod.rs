@@ -19,7 +19,7 @@ use crate::clock::Uptime;
 use crate::core::credentials::ClientCredentials;
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::reason::Reason;
-use crate::core::target::{Auth, Target};
+use crate::core::target::{Auth, Http, Target};
 use ask::{Ask, Granted};
 
 /// One exchange with the token server, whatever a delivery's own time is.
@@ -87,6 +87,8 @@ impl OAuth {
             auth: Auth::None,
             signing: None,
             max_in_flight: 1,
+            // What the destination speaks says nothing of its token server.
+            http: Http::One,
             ..target.clone()
         };
         let server = Destination::new(server)?;

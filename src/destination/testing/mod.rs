@@ -25,7 +25,7 @@ use crate::core::contract::{
 use crate::core::evidence::Finding;
 use crate::core::request::{RequestTemplate, Template};
 use crate::core::retry::Backoff;
-use crate::core::target::{Auth, Operation, Target, Tls};
+use crate::core::target::{Auth, Http, Operation, Target, Tls};
 use crate::core::terms::{Pins, Policy, Terms};
 
 pub(super) fn target(base_url: &str) -> Target {
@@ -39,6 +39,7 @@ pub(super) fn target(base_url: &str) -> Target {
         connect_timeout: Duration::from_secs(3),
         max_in_flight: 16,
         public_only: false,
+        http: Http::One,
     }
 }
 

@@ -1,0 +1,5 @@
+//! Streams, one by one.
+
+mod gate;
+mod peer;
+mod streams;
