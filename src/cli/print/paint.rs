@@ -7,7 +7,7 @@ use std::io::IsTerminal as _;
 pub struct Paint(bool);
 
 impl Paint {
-    /// As standard output and the environment want it (`NO_COLOR`, https://no-color.org; `TERM=dumb`).
+    /// As standard output and the environment want it (`NO_COLOR`, see <https://no-color.org>; `TERM=dumb`).
     pub fn of_stdout() -> Self {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
