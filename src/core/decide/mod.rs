@@ -267,6 +267,8 @@ fn write_down(verdict: Verdict, row: &Row, finding: &Finding, terms: &Terms, mom
 }
 
 #[cfg(test)]
+mod fixture;
+#[cfg(test)]
 mod property_test;
 #[cfg(test)]
 mod table_test;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use super::table_test::{at, doubtful, secs, terms};
+use super::fixture::{at, doubtful, secs, terms};
 use super::*;
 use crate::core::action::Stop;
 use crate::core::retry::Dice;
