@@ -53,15 +53,16 @@ fn verifier(tls: &Tls, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerC
             Some(roots_of(&path)?)
         }
     };
-    let Some(roots) = roots else {
-        return Ok(Arc::new(Anybody(provider.signature_verification_algorithms)));
-    };
+    let algorithms = provider.signature_verification_algorithms;
+    let Some(roots) = roots else { return Ok(Arc::new(AnyHost { authority: None, algorithms })) };
     let full = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
         .build()
         .map_err(|error| unusable(format!("`sslrootcert`: {error}")))?;
     Ok(match tls.mode {
         TlsMode::VerifyFull => full,
-        TlsMode::Disable | TlsMode::Prefer | TlsMode::Require | TlsMode::VerifyCa => Arc::new(AnyHost(full)),
+        TlsMode::Disable | TlsMode::Prefer | TlsMode::Require | TlsMode::VerifyCa => {
+            Arc::new(AnyHost { authority: Some(full), algorithms })
+        }
     })
 }
 
@@ -99,9 +100,13 @@ fn unusable(why: impl std::fmt::Display) -> LedgerError {
     LedgerError::Unreachable(format!("the database's TLS settings cannot be used: {why}"))
 }
 
-/// A trusted authority's certificate, of whatever host.
+/// A certificate of a trusted authority, of whatever host; without an authority any certificate: the session is
+/// unreadable to those who only listen, which is what `prefer` and a bare `require` promise.
 #[derive(Debug)]
-struct AnyHost(Arc<WebPkiServerVerifier>);
+struct AnyHost {
+    authority: Option<Arc<WebPkiServerVerifier>>,
+    algorithms: WebPkiSupportedAlgorithms,
+}
 
 impl ServerCertVerifier for AnyHost {
     fn verify_server_cert(
@@ -112,7 +117,8 @@ impl ServerCertVerifier for AnyHost {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+        let Some(authority) = &self.authority else { return Ok(ServerCertVerified::assertion()) };
+        match authority.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
             // The name is checked last: everything else is in order.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
@@ -127,7 +133,7 @@ impl ServerCertVerifier for AnyHost {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls12_signature(message, cert, dss)
+        verify_tls12_signature(message, cert, dss, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -136,49 +142,10 @@ impl ServerCertVerifier for AnyHost {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        self.0.verify_tls13_signature(message, cert, dss)
+        verify_tls13_signature(message, cert, dss, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_verify_schemes()
-    }
-}
-
-/// Any certificate: the session is unreadable to those who only listen. What `prefer` and a bare `require` promise.
-#[derive(Debug)]
-struct Anybody(WebPkiSupportedAlgorithms);
-
-impl ServerCertVerifier for Anybody {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, cert, dss, &self.0)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, cert, dss, &self.0)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.supported_schemes()
+        self.algorithms.supported_schemes()
     }
 }
