@@ -51,7 +51,8 @@ async fn b65_r21_an_unknown_outcome_is_sent_again_only_by_an_explicit_decision()
     let id = action.to_string();
     let who = ["--by", "ada", "--reason", "twice does no harm"];
     world.says(&[&["retry", &id], &who[..]].concat()).await.refused();
-    world.says(&[&["resolve", &id], &who[..]].concat()).await;
+    let undecided = world.says(&[&["resolve", &id], &who[..]].concat()).await;
+    assert_eq!(undecided.code, 2, "no decision is none: {undecided:?}");
     let _daemon = world.daemon().await;
     let other = world.enqueue("n-2").await;
     world.until(other, "awaiting_review").await;
