@@ -83,7 +83,8 @@ impl Config {
     pub fn load(path: &Path, secrets: Secrets) -> Result<Self, Refusal> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
-            let message = format!("the configuration {}", secret::why_unreadable(&error));
+            let message =
+                format!("the configuration {}; name another file with --config", secret::why_unreadable(&error));
             Refusal { problems: vec![Problem { file: name.clone(), line: None, message }] }
         })?;
         Self::parse(&text, &name, secrets, &|variable| std::env::var(variable).ok())

@@ -18,7 +18,7 @@ const BREATH: Duration = Duration::from_millis(200);
 /// Looks after the ledger every `round` until the drain begins. Where it doesn't answer, that is said elsewhere, and the
 /// next round goes on. What has been due for two rounds is overdue.
 pub async fn run(ledger: Ledger, rosters: watch::Receiver<Arc<Roster>>, round: Duration, drain: CancellationToken) {
-    let mut told = BTreeSet::new();
+    let (mut told, mut was_refused) = (BTreeSet::new(), false);
     // Daemons that are started together don't come all at once.
     let mut wait = round.mul_f64(rand::random_range(0.2..1.0));
     loop {
@@ -39,10 +39,19 @@ pub async fn run(ledger: Ledger, rosters: watch::Receiver<Arc<Roster>>, round: D
         }
         tokio::select! {
             pruned = prune(&ledger, memory) => match pruned {
-                Ok((0, 0)) => {}
-                Ok((actions, tombstones)) => events::pruned(actions, tombstones),
+                Ok(pruned) => {
+                    was_refused = false;
+                    if pruned != (0, 0) {
+                        events::pruned(pruned.0, pruned.1);
+                    }
+                }
                 Err(error) if error.is_session() => {}
-                Err(error) => events::prune_refused(&error),
+                // A missing grant stays missing: once is enough.
+                Err(error) => {
+                    if !std::mem::replace(&mut was_refused, true) {
+                        events::prune_refused(&error);
+                    }
+                }
             },
             () = drain.cancelled() => return,
         }

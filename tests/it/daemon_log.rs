@@ -123,3 +123,21 @@ async fn b83_identical_trouble_is_told_in_few_lines() {
         loud[loud.len() - 1]
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b83_a_prune_that_the_database_refuses_is_said_once() {
+    let world = World::new().await;
+    world.db.run("drop function outbox.prune(text[], interval[], interval[])").await;
+    let daemon = world.daemon().await;
+    daemon.logged("prune refused", SOON).await.expect("said");
+    // A round of the janitor lies between two stats lines.
+    let rounds = || lines_of(&daemon.log(), "stats").len();
+    let before = rounds();
+    let passed = async {
+        while rounds() < before + 3 {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(SOON, passed).await.expect("rounds");
+    assert_eq!(lines_of(&daemon.log(), "prune refused").len(), 1);
+}

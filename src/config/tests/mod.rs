@@ -95,7 +95,10 @@ fn the_canonical_form_reads_back_as_itself() {
 #[test]
 fn an_unreadable_file_has_its_own_message() {
     let refusal = Config::load(Path::new("no/such.toml"), Secrets::Skip).expect_err("refused");
-    assert_eq!(refusal.to_string(), "no/such.toml: the configuration does not exist\nconfiguration refused: 1 problem");
+    assert_eq!(
+        refusal.to_string(),
+        "no/such.toml: the configuration does not exist; name another file with --config\nconfiguration refused: 1 problem"
+    );
 }
 
 /// Texts near to a configuration: pieces of one, cut and joined.
