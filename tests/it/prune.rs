@@ -377,10 +377,11 @@ async fn r7_a_compensation_that_is_committed_while_a_batch_is_being_locked_is_se
         .unwrap();
     db.run(
         "insert into outbox.delivery (action_id, operation, due_at, budget_from, updated_at)
-         select action_id, operation, now(), now(), now() from outbox.action where compensates is not null;
-         select pg_advisory_unlock(42)",
+         select action_id, operation, now(), now(), now() from outbox.action where compensates is not null",
     )
     .await;
+    // Not in one go with the insert: it would commit after the gate has opened.
+    db.run("select pg_advisory_unlock(42)").await;
     assert_eq!(batch.await.unwrap(), 1, "only the other one");
     assert_eq!(db.one::<String>("select retry_key from outbox.tombstone", &[]).await, "last");
 }
