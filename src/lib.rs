@@ -53,6 +53,7 @@ pub mod config;
 pub mod core;
 pub mod destination;
 pub mod dispatcher;
+pub mod failpoint;
 pub mod ledger;
 pub mod log;
 pub mod proving;

@@ -16,6 +16,7 @@ use crate::core::next_step::{Plan, next_step};
 use crate::core::reason::Reason;
 use crate::core::retry::Dice;
 use crate::destination::{Claim, Limits};
+use crate::failpoint::{self, Point};
 use crate::ledger::{Claimed, History, Settlement};
 use crate::log::events;
 
@@ -133,7 +134,10 @@ fn moment(route: &Route, claimed: &Claimed) -> Moment {
 async fn send(route: &Route, claimed: &Claimed, limits: Limits) -> Finding {
     #[cfg(feature = "test-hooks")]
     test_hook(&claimed.intent);
-    route.destination.send(&route.operation, &claimed.intent, &claim(claimed), limits).await
+    failpoint::reach(Point::BeforeFirstByte);
+    let finding = route.destination.send(&route.operation, &claimed.intent, &claim(claimed), limits).await;
+    failpoint::reach(Point::AfterAnswer);
+    finding
 }
 
 async fn look_up(route: &Route, claimed: &Claimed) -> Finding {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio_postgres::Row as SqlRow;
-use tokio_postgres::types::Json;
+use tokio_postgres::types::{Json, ToSql};
 use uuid::Uuid;
 
 use super::values::micros;
@@ -14,6 +14,7 @@ use crate::core::action::{ActionId, AttemptId, Fence, Intent, Step, Stop};
 use crate::core::row::{Doubt, Row, SentUnder};
 use crate::core::terms::Pins;
 use crate::core::time::Timestamp;
+use crate::failpoint::{self, Point};
 
 const CLAIM: &str = include_str!("../../sql/claim.sql");
 
@@ -112,9 +113,10 @@ impl Ledger {
         let pins: Vec<&[u8]> = wants.iter().map(|w| w.pins.0.as_slice()).collect();
         let marks: Vec<bool> = wants.iter().map(|w| w.marks).collect();
         let asked_at = Uptime::now();
-        let rows = client
-            .query(&statement, &[&operations, &asks, &free, &leases, &after, &pins, &marks, &self.worker])
-            .await?;
+        failpoint::reach(Point::BeforeClaim);
+        let params: [&(dyn ToSql + Sync); 8] =
+            [&operations, &asks, &free, &leases, &after, &pins, &marks, &self.worker];
+        let rows = failpoint::unheard(Point::ClaimUnheard, client.query(&statement, &params)).await?;
         let mut claims = Claims::default();
         for row in &rows {
             let (operation, asks): (&str, bool) = (row.try_get("wanted")?, row.try_get("asked")?);
@@ -129,6 +131,9 @@ impl Ledger {
                 let lease = Lease { asked_at, deadline: asked_at.plus(timeout), timeout };
                 claims.claimed.push(read(row, lease)?);
             }
+        }
+        if !claims.claimed.is_empty() {
+            failpoint::reach(Point::AfterClaim);
         }
         Ok(claims)
     }

@@ -12,6 +12,7 @@ use crate::core::action::{ActionId, AttemptId, Fence, State, Step};
 use crate::core::decide::{Next, SentTimes, Transition};
 use crate::core::row::{Doubt, Row, SentUnder};
 use crate::core::time::Timestamp;
+use crate::failpoint::{self, Point};
 
 const SETTLE: &str = include_str!("../../sql/settle.sql");
 const UNSETTLED: &str = include_str!("../../sql/unsettled.sql");
@@ -70,7 +71,10 @@ impl Ledger {
         let client = self.pool.get().await?;
         let statement = client.prepare_cached(SETTLE).await?;
         let columns = Columns::of(&sorted);
-        let rows = client.query(&statement, &columns.params(&self.worker)).await?;
+        failpoint::reach(Point::BeforeSettle);
+        let params = columns.params(&self.worker);
+        let rows = failpoint::unheard(Point::SettleUnheard, client.query(&statement, &params)).await?;
+        failpoint::reach(Point::AfterSettle);
         rows.iter().map(|row| Ok(ActionId(row.try_get(0)?))).collect()
     }
 

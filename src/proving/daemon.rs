@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid};
 use tokio::process::{Child, Command};
 
 use super::usage::Usage;
@@ -47,8 +47,17 @@ impl Daemon {
 
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
-        let pid = i32::try_from(self.pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(kill_process(pid, signal)?)
+        Ok(kill_process(self.process()?, signal)?)
+    }
+
+    /// Whether a signal has stopped it.
+    pub fn is_stopped(&self) -> io::Result<bool> {
+        let looked = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT | WaitIdOptions::NOHANG;
+        Ok(waitid(WaitId::Pid(self.process()?), looked)?.is_some_and(|status| status.stopped()))
+    }
+
+    fn process(&self) -> io::Result<Pid> {
+        Ok(i32::try_from(self.pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?)
     }
 
     /// Waits for its end; an error where it doesn't end within the bound.

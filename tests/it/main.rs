@@ -47,6 +47,7 @@ mod database_tls;
 mod demo;
 mod enqueue;
 mod enqueue_refused;
+mod failpoints;
 mod guards;
 mod late;
 mod mark_cancel;

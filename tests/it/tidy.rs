@@ -13,13 +13,14 @@ use regex::Regex;
 /// Which modules each module may name; `proving` and `cli` may name all.
 const LAYERS: &[(&str, &[&str])] = &[
     ("clock", &[]),
+    ("failpoint", &[]),
     ("core", &[]),
     ("config", &["core"]),
-    ("ledger", &["core", "clock"]),
-    ("destination", &["core", "clock"]),
+    ("ledger", &["core", "clock", "failpoint"]),
+    ("destination", &["core", "clock", "failpoint"]),
     // `stats` has the ledger's counts as its fields.
     ("log", &["core", "ledger"]),
-    ("dispatcher", &["ledger", "destination", "core", "clock", "log"]),
+    ("dispatcher", &["ledger", "destination", "core", "clock", "log", "failpoint"]),
 ];
 
 /// What the rules must not touch: the network, the runtime, the log, the clock, the dice, the disk.

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use super::socket::Tap;
 use crate::clock::Uptime;
+use crate::failpoint::{self, Point};
 
 /// The meter and the gate of one connection.
 pub(super) struct Wire {
@@ -225,6 +226,9 @@ impl Wire {
         }
         let flushed = flush(cx);
         line.unflushed = flushed.is_pending();
+        if flushed.is_ready() && !line.behind && line.written > line.began_at {
+            failpoint::reach(Point::AfterLastByte);
+        }
         if matches!(flushed, Poll::Ready(Err(_))) && line.written > line.began_at {
             line.gate = Gate::PeerStopped;
             return Poll::Ready(Ok(()));
