@@ -15,10 +15,12 @@ const LONGEST_LOOK: Duration = Duration::from_millis(100);
 /// What to do instead of sleeping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Rest {
-    /// Look once more, then sleep until the bell rings or `at_most` has passed.
+    /// Nothing that the last claim could not see goes unheard: sleep.
     Sleep,
-    /// Look again after this.
-    Look(Duration),
+    /// Whatever was committed before the door was kept rang nobody: look once more, then sleep.
+    LookThenSleep,
+    /// An enqueue is in flight: look again after this.
+    LookAfter(Duration),
 }
 
 /// The bell, or polling where there is none.
@@ -35,19 +37,25 @@ impl Sleeper {
         Self { url, bell: None, outage: None, look: SHORTEST_LOOK }
     }
 
-    /// Before sleeping: tries to keep the door.
+    /// Before sleeping, when a claim has found nothing: tries to keep the door.
     pub async fn approach(&mut self) -> Rest {
+        if self.bell.as_ref().is_some_and(Bell::is_gone) {
+            self.lost(&LedgerError::Unreachable("the listening session has ended".to_owned()));
+        }
         self.connect().await;
+        // Without a bell nothing is heard, and looking twice at once helps nobody.
         let Some(bell) = &mut self.bell else { return Rest::Sleep };
-        match bell.approach().await {
-            Ok(Door::Ours | Door::Theirs) => {
-                self.look = SHORTEST_LOOK;
-                Rest::Sleep
-            }
+        let door = bell.approach().await;
+        if let Ok(Door::Kept | Door::Ours | Door::Theirs) = door {
+            self.look = SHORTEST_LOOK;
+        }
+        match door {
+            Ok(Door::Kept) => Rest::Sleep,
+            Ok(Door::Ours | Door::Theirs) => Rest::LookThenSleep,
             Ok(Door::EnqueueInFlight) => {
                 let look = self.look;
                 self.look = (look * 2).min(LONGEST_LOOK);
-                Rest::Look(look)
+                Rest::LookAfter(look)
             }
             Err(error) => {
                 self.lost(&error);
@@ -64,15 +72,12 @@ impl Sleeper {
         }
     }
 
-    /// After sleeping: leaves the door.
+    /// There is something to do: leaves the door to somebody who has nothing.
     pub async fn leave(&mut self) {
-        if let Some(bell) = &mut self.bell {
-            let left = bell.leave().await;
-            if let Err(error) = left {
-                self.lost(&error);
-            } else if bell.is_gone() {
-                self.lost(&LedgerError::Unreachable("the listening session has ended".to_owned()));
-            }
+        if let Some(bell) = &mut self.bell
+            && let Err(error) = bell.leave().await
+        {
+            self.lost(&error);
         }
     }
 

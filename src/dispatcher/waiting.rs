@@ -13,6 +13,9 @@ const COALESCE: Duration = Duration::from_millis(3);
 impl Claimer {
     /// Sleeps as long as there is nothing to claim.
     pub async fn rest(&mut self, found: Found) {
+        if found.some || found.hungry {
+            self.sleeper.leave().await;
+        }
         if found.hungry || found.partly {
             return self.await_slots(found).await;
         }
@@ -20,28 +23,31 @@ impl Claimer {
             return;
         }
         match self.sleeper.approach().await {
-            Rest::Look(after) => {
+            Rest::LookAfter(wait) => {
                 tokio::select! {
-                    () = tokio::time::sleep(after) => {}
+                    () = tokio::time::sleep(wait) => {}
                     () = self.stop.drain.cancelled() => {}
                 }
             }
-            Rest::Sleep => {
-                // Whatever was committed before the door was kept rang nobody.
-                let looked = self.look().await;
-                if matches!(looked, Ok(Found { some: false, hungry: false, .. })) {
-                    let at_most = self.until_due().await.min(self.sleeper.retry_in());
-                    tokio::select! {
-                        () = tokio::time::sleep(at_most) => {}
-                        () = self.sleeper.rung() => {}
-                        () = self.slots.freed(), if found.full => {}
-                        Ok(()) = self.rosters.changed() => {}
-                        () = self.stop.drain.cancelled() => {}
-                    }
-                }
-            }
+            Rest::LookThenSleep => match self.look().await {
+                Ok(Found { some: false, hungry: false, .. }) => self.sleep(found.full).await,
+                // Somebody else sleeps for us; the next claim says what else there is.
+                Ok(_) | Err(_) => self.sleeper.leave().await,
+            },
+            Rest::Sleep => self.sleep(found.full).await,
         }
-        self.sleeper.leave().await;
+    }
+
+    /// Until something is due, the bell rings or there is another reason to look; `full`: or a slot is free.
+    async fn sleep(&mut self, full: bool) {
+        let at_most = self.until_due().await.min(self.sleeper.retry_in());
+        tokio::select! {
+            () = tokio::time::sleep(at_most) => {}
+            () = self.sleeper.rung() => {}
+            () = self.slots.freed(), if full => {}
+            Ok(()) = self.rosters.changed() => {}
+            () = self.stop.drain.cancelled() => {}
+        }
     }
 
     /// A whole walk over the tenants, or as much of it as finds something.

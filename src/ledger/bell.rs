@@ -2,6 +2,9 @@
 //!
 //! A dispatcher that is about to sleep tries to keep the door (an advisory lock). An enqueue tries the same lock
 //! shared, and only where that fails it notifies. So while nobody keeps the door no transaction sends a NOTIFY.
+//!
+//! Whoever keeps the door keeps it for as long as there is nothing to do, also over looks of its own: dispatchers that
+//! have nothing to do don't wake each other.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -17,10 +20,14 @@ use crate::core::target::Secret;
 /// The advisory lock of the door; `outbox.enqueue_bytes` has the same number.
 const DOOR: i64 = 7_813_402_954_201_167_431;
 
+const TRY_DOOR: &str = include_str!("../../sql/try_door.sql");
+
 /// Who keeps the door.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Door {
-    /// We do: every enqueue rings from now on. Look once more, then sleep.
+    /// We have kept it since before this approach: whatever has been committed since has rung.
+    Kept,
+    /// We do now: every enqueue rings from now on. Look once more, then sleep.
     Ours,
     /// Another dispatcher does: every enqueue rings for all. Look once more, then sleep.
     Theirs,
@@ -65,15 +72,17 @@ impl Bell {
 
     /// Tries to keep the door.
     pub async fn approach(&mut self) -> Result<Door, LedgerError> {
-        if self.keeps_door || self.lock("select pg_try_advisory_lock($1)").await? {
-            self.keeps_door = true;
-            return Ok(Door::Ours);
+        if self.keeps_door {
+            return Ok(Door::Kept);
         }
-        if self.lock("select pg_try_advisory_lock_shared($1)").await? {
-            self.lock("select pg_advisory_unlock_shared($1)").await?;
-            return Ok(Door::EnqueueInFlight);
-        }
-        Ok(Door::Theirs)
+        let door = match self.client.query_one(TRY_DOOR, &[&DOOR]).await?.try_get(0)? {
+            "ours" => Door::Ours,
+            "theirs" => Door::Theirs,
+            "in_flight" => Door::EnqueueInFlight,
+            _ => return Err(LedgerError::Unreadable { what: "sql/try_door.sql" }),
+        };
+        self.keeps_door = door == Door::Ours;
+        Ok(door)
     }
 
     /// Leaves the door, and rings for those who slept under our cover: they look, and one of them keeps it next.
@@ -93,9 +102,5 @@ impl Bell {
     /// Whether the session has ended.
     pub fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Acquire)
-    }
-
-    async fn lock(&self, query: &str) -> Result<bool, LedgerError> {
-        Ok(self.client.query_one(query, &[&DOOR]).await?.try_get(0)?)
     }
 }

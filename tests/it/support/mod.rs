@@ -2,6 +2,7 @@
 
 pub mod cli;
 pub mod database;
+pub mod ears;
 pub mod front;
 pub mod gate;
 pub mod ledger;
@@ -11,6 +12,7 @@ pub mod webhook;
 pub mod world;
 
 pub use database::Database;
+pub use ears::Ears;
 pub use front::Front;
 pub use gate::GatedClaim;
 pub use proxy::Proxy;

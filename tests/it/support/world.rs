@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Output;
 use std::time::Duration;
 
+use outboxd::clock::Uptime;
 use outboxd::proving::daemon::Daemon;
 use outboxd::proving::fake::{Fake, Seen};
 use serde_json::Value;
@@ -254,18 +255,21 @@ impl World {
         self.until_count(&format!("select ({condition})::int::bigint"), 1).await;
     }
 
-    /// Transactions of this database while `time` passes.
-    pub async fn transactions_within(&self, time: Duration) -> i64 {
+    /// Transactions of this database in a second, while `time` passes.
+    pub async fn transactions_per_second(&self, time: Duration) -> f64 {
         // From another database, so that looking is not counted; flushed, since the counts are a second late.
-        let sql = "select xact_commit + xact_rollback from pg_stat_database where datname = $1";
+        let sql = "select (xact_commit + xact_rollback)::float8 from pg_stat_database where datname = $1";
         let postgres = self.db.elsewhere().await;
-        let count = async || -> i64 {
+        let count = async || -> (f64, Uptime) {
             tokio::time::sleep(Duration::from_millis(1200)).await;
-            postgres.query_one(sql, &[&self.db.name]).await.expect("statistics").get(0)
+            // What the test itself has asked is told with its next transaction, or seconds later.
+            self.db.run("select").await;
+            (postgres.query_one(sql, &[&self.db.name]).await.expect("statistics").get(0), Uptime::now())
         };
-        let before = count().await;
+        let (before, from) = count().await;
         tokio::time::sleep(time).await;
-        count().await - before
+        let (after, to) = count().await;
+        (after - before) / to.since(from).as_secs_f64()
     }
 }
 
