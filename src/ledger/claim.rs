@@ -7,6 +7,7 @@ use tokio_postgres::Row as SqlRow;
 use tokio_postgres::types::Json;
 use uuid::Uuid;
 
+use super::give_back::ClaimMark;
 use super::values::micros;
 use super::{Ledger, LedgerError};
 use crate::clock::Uptime;
@@ -102,6 +103,11 @@ pub struct NextAfter {
 impl Ledger {
     /// Claims due rows, durably. See `sql/claim.sql`.
     pub async fn claim(&self, wants: &[Want]) -> Result<Claims, LedgerError> {
+        self.claim_as(ClaimMark::new(), wants).await
+    }
+
+    /// The same under a mark by which it can be given back where its answer doesn't come.
+    pub async fn claim_as(&self, mark: ClaimMark, wants: &[Want]) -> Result<Claims, LedgerError> {
         let client = self.pool.get().await?;
         let statement = client.prepare_cached(CLAIM).await?;
         let operations: Vec<&str> = wants.iter().map(|w| w.operation.as_str()).collect();
@@ -113,7 +119,10 @@ impl Ledger {
         let marks: Vec<bool> = wants.iter().map(|w| w.marks).collect();
         let asked_at = Uptime::now();
         let rows = client
-            .query(&statement, &[&operations, &asks, &free, &leases, &after, &pins, &marks, &self.worker])
+            .query(
+                &statement,
+                &[&operations, &asks, &free, &leases, &after, &pins, &marks, &self.worker, &mark.bytes()],
+            )
             .await?;
         let mut claims = Claims::default();
         for row in &rows {
