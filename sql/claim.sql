@@ -9,6 +9,7 @@
 -- $6 bytea[]   pins: what sends are bound to
 -- $7 boolean[] whether sends are marked (the operation can neither resend nor ask)
 -- $8 text      worker
+-- $9 bytea     8 bytes that all attempt ids of this claim begin with, and those of no other claim
 --
 -- Rows: one per claimed action; for a want that claimed nothing one with a null action_id. `next_after` goes into $5
 -- of the next claim. `put_off` rows were due and are not any more.
@@ -109,7 +110,7 @@ with recursive want as materialized (
     state = 'dispatching',
     step = case t.now when 'lapsed' then 'conclude' else t.now end,
     fence = d.fence + 1,
-    attempt_id = gen_random_uuid(),
+    attempt_id = encode($9::bytea || substring(uuid_send(gen_random_uuid()), 9), 'hex')::uuid,
     worker = $8,
     due_at = statement_timestamp() + t.lease,
     attempts = d.attempts + (t.now = 'lapsed')::int,

@@ -7,6 +7,7 @@ use tokio::sync::{mpsc, watch};
 
 use super::delivery::{self, Outcome};
 use super::health::{Health, Who};
+use super::orphans::Orphans;
 use super::pauses::{Change, Pauses};
 use super::rest::Sleeper;
 use super::roster::Roster;
@@ -43,6 +44,8 @@ pub struct Claimer {
     pub walk: Walk,
     /// Between claims.
     pub sleeper: Sleeper,
+    /// Which claims were not answered.
+    pub orphans: Arc<Orphans>,
 }
 
 impl Claimer {
@@ -64,6 +67,7 @@ impl Claimer {
                 if !inventory_written {
                     self.write_inventory().await?;
                 }
+                self.orphans.give_back(&self.ledger).await?;
                 self.claim().await
             }
             .await;
@@ -127,7 +131,17 @@ impl Claimer {
         if wants.is_empty() {
             return Ok(Found { some: false, hungry: true, partly: false, full, passed_over: false });
         }
-        let claims = self.ledger.claim(&wants).await?;
+        let longest_lease = wants.iter().map(|want| want.timeout.saturating_add(want.margin)).max();
+        let mark = self.orphans.ask(longest_lease.unwrap_or_default());
+        let claims = match self.ledger.claim_as(mark, &wants).await {
+            Ok(claims) => claims,
+            Err(error) => {
+                // It may have been carried out all the same.
+                self.orphans.lost(mark);
+                return Err(error);
+            }
+        };
+        self.orphans.answered(mark);
         let some = !claims.claimed.is_empty();
         let mut got = vec![0; shares.len()];
         let mut first: BTreeMap<(usize, Writes), Vec<(Claimed, Slot)>> = BTreeMap::new();

@@ -4,6 +4,7 @@ mod claimer;
 mod delivery;
 mod health;
 mod janitor;
+mod orphans;
 mod pauses;
 mod reconnect;
 mod rest;
@@ -31,6 +32,7 @@ use crate::ledger::{Ledger, LedgerError};
 use crate::log::events;
 use claimer::Claimer;
 use health::Health;
+use orphans::Orphans;
 use pauses::Pauses;
 use rest::Sleeper;
 pub use roster::Reloader;
@@ -147,6 +149,7 @@ impl Dispatcher {
         let slots = Slots::new(self.settings.max_in_flight, &roster.destination_max, &roster.limits);
         let counts = slots.counts();
         let drain_timeout = self.settings.drain_timeout;
+        let (orphans, ledger) = (Arc::new(Orphans::default()), self.ledger.clone());
         let claimer = Claimer {
             walk: Walk::new(slots.streams().len()),
             sleeper: Sleeper::new(self.settings.bell.clone()),
@@ -158,12 +161,14 @@ impl Dispatcher {
             pauses: self.pauses,
             stop: stop.clone(),
             outcomes,
+            orphans: Arc::clone(&orphans),
         };
         let claimed = tokio::select! {
             claimed = claimer.run(&health) => claimed,
-            // A claim that the database doesn't answer; whatever it may have taken lapses.
+            // A claim that the database doesn't answer.
             () = stop.abandon.cancelled() => Ok(()),
         };
+        orphans.give_back_all(&ledger, LAST_WORDS / 2).await;
 
         // The claimer is gone; the deliveries under way hold what senders there are.
         events::draining(counts.in_use(), drain_timeout);

@@ -94,6 +94,6 @@ impl Claimer {
         let probe = self.pauses.next_probe_in().unwrap_or(Duration::MAX);
         // What is due and yet was not claimed is locked by somebody else: look again soon, then less and less often.
         let due = if due.is_zero() { self.walk.locked_out() } else { due.max(SHORTEST_LOOK) };
-        due.min(probe.max(SHORTEST_LOOK)).min(self.settings.poll_interval)
+        due.min(probe.max(SHORTEST_LOOK)).min(self.orphans.next_look_in()).min(self.settings.poll_interval)
     }
 }

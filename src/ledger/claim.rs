@@ -7,6 +7,7 @@ use tokio_postgres::Row as SqlRow;
 use tokio_postgres::types::{Json, ToSql};
 use uuid::Uuid;
 
+use super::give_back::ClaimMark;
 use super::values::micros;
 use super::{Ledger, LedgerError};
 use crate::clock::Uptime;
@@ -103,6 +104,11 @@ pub struct NextAfter {
 impl Ledger {
     /// Claims due rows, durably. See `sql/claim.sql`.
     pub async fn claim(&self, wants: &[Want]) -> Result<Claims, LedgerError> {
+        self.claim_as(ClaimMark::new(), wants).await
+    }
+
+    /// The same under a mark by which it can be given back where its answer doesn't come.
+    pub async fn claim_as(&self, mark: ClaimMark, wants: &[Want]) -> Result<Claims, LedgerError> {
         let client = self.pool.get().await?;
         let statement = client.prepare_cached(CLAIM).await?;
         let operations: Vec<&str> = wants.iter().map(|w| w.operation.as_str()).collect();
@@ -113,9 +119,10 @@ impl Ledger {
         let pins: Vec<&[u8]> = wants.iter().map(|w| w.pins.0.as_slice()).collect();
         let marks: Vec<bool> = wants.iter().map(|w| w.marks).collect();
         let asked_at = Uptime::now();
+        let mark = mark.bytes();
+        let params: [&(dyn ToSql + Sync); 9] =
+            [&operations, &asks, &free, &leases, &after, &pins, &marks, &self.worker, &mark];
         failpoint::reach(Point::BeforeClaim);
-        let params: [&(dyn ToSql + Sync); 8] =
-            [&operations, &asks, &free, &leases, &after, &pins, &marks, &self.worker];
         let rows = failpoint::unheard(Point::ClaimUnheard, client.query(&statement, &params)).await?;
         let mut claims = Claims::default();
         for row in &rows {

@@ -4,6 +4,7 @@
 mod bell;
 mod claim;
 mod error;
+mod give_back;
 mod inventory;
 mod late;
 mod mark;
@@ -23,6 +24,7 @@ use deadpool_postgres::Pool;
 pub use bell::{Bell, Door};
 pub use claim::{Claimed, Claims, Lease, NextAfter, Want};
 pub use error::LedgerError;
+pub use give_back::ClaimMark;
 pub use inventory::InventoryRow;
 pub use late::LateTestimony;
 pub use mark::Marked;

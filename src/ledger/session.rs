@@ -54,6 +54,12 @@ impl Ledger {
         let client = self.pool.get().await?;
         super::migrate::check(&client).await
     }
+
+    /// Closes the sessions that nobody uses: one whose statement was given up midway would make the next one wait for
+    /// it.
+    pub fn close_idle_sessions(&self) {
+        self.pool.retain(|_, _| false);
+    }
 }
 
 /// The URL as a configuration, with our name in `pg_stat_activity` and bounds on dead peers; and what opens its

@@ -223,6 +223,11 @@ pub fn ledger_back(lost: Duration, tries: u32) {
     info!(lost_ms = ms(lost), tries, "ledger back");
 }
 
+/// A claim whose answer was lost had taken rows; nothing of them was sent, and they are due again.
+pub fn claims_given_back(actions: usize) {
+    info!(actions, "claims given back");
+}
+
 /// The listening session is gone; polling covers the gap.
 pub fn doorbell_lost(error: &dyn Display) {
     warn!(error = %error, "doorbell lost");

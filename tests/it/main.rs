@@ -52,6 +52,7 @@ mod guards;
 mod late;
 mod mark_cancel;
 mod migrate;
+mod orphans;
 mod plans;
 mod presets;
 mod prune;

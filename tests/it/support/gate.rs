@@ -29,7 +29,20 @@ impl GatedClaim {
             let pins = vec![PINS.0.as_slice()];
             let (no, lease) = (vec![false], vec![60_000_000_i64]);
             claimer
-                .query(&sql, &[&vec![NOTE], &no, &vec![10], &lease, &vec![""], &pins, &no, &"gated"])
+                .query(
+                    &sql,
+                    &[
+                        &vec![NOTE],
+                        &no,
+                        &vec![10],
+                        &lease,
+                        &vec![""],
+                        &pins,
+                        &no,
+                        &"gated",
+                        &b"gated".repeat(2)[..8].to_vec(),
+                    ],
+                )
                 .await
                 .expect("a claim")
         });

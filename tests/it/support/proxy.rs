@@ -26,6 +26,8 @@ struct Orders {
     lose: Option<String>,
     /// How many answers were dropped.
     lost: usize,
+    /// Goes up with each cut: connections that are older end.
+    cuts: u64,
 }
 
 impl Orders {
@@ -54,8 +56,20 @@ impl Proxy {
                 let doomed = Arc::new(AtomicBool::new(false));
                 let (from_client, to_client) = client.into_split();
                 let (from_server, to_server) = server.into_split();
-                tokio::spawn(requests(from_client, to_server, Arc::clone(&shared), Arc::clone(&doomed)));
-                tokio::spawn(answers(from_server, to_client, Arc::clone(&shared), doomed));
+                let (mut watched, orders) = (shared.subscribe(), Arc::clone(&shared));
+                tokio::spawn(async move {
+                    let cuts = watched.borrow_and_update().cuts;
+                    tokio::select! {
+                        // What the client has said arrives, though it has left; what the server says then is lost.
+                        _ = async {
+                            tokio::join!(
+                                requests(from_client, to_server, Arc::clone(&orders), Arc::clone(&doomed)),
+                                answers(from_server, to_client, Arc::clone(&orders), doomed),
+                            )
+                        } => {}
+                        _ = watched.wait_for(|orders| orders.cuts != cuts) => {}
+                    }
+                });
             }
         });
         Self { url: url.replace(&url[from..to], &address), orders }
@@ -74,6 +88,11 @@ impl Proxy {
     /// Whatever waits passes.
     pub fn let_go(&self) {
         self.orders.send_modify(|orders| (orders.frozen, orders.hold) = (false, None));
+    }
+
+    /// Every connection ends, and what waits in it is lost. New ones are served.
+    pub fn cut(&self) {
+        self.orders.send_modify(|orders| orders.cuts += 1);
     }
 
     /// The answer to the next request that holds this text gets lost, with its connection.
