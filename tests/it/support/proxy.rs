@@ -60,6 +60,9 @@ impl Proxy {
                 tokio::spawn(async move {
                     let cuts = watched.borrow_and_update().cuts;
                     tokio::select! {
+                        biased;
+                        // What waits is lost, also where it is let go in the same moment.
+                        _ = watched.wait_for(|orders| orders.cuts != cuts) => {}
                         // What the client has said arrives, though it has left; what the server says then is lost.
                         _ = async {
                             tokio::join!(
@@ -67,7 +70,6 @@ impl Proxy {
                                 answers(from_server, to_client, Arc::clone(&orders), doomed),
                             )
                         } => {}
-                        _ = watched.wait_for(|orders| orders.cuts != cuts) => {}
                     }
                 });
             }
