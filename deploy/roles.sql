@@ -76,11 +76,12 @@ grant select on outbox.action, outbox.cancellation, outbox.revocation to outbox_
 grant select, update on outbox.delivery to outbox_dispatcher;
 grant select, insert on outbox.attempt to outbox_dispatcher;
 grant select on outbox.operation to outbox_dispatcher;
-grant insert (operation, destination, effect, contract, meaning, owner, absence),
-    update (destination, effect, contract, meaning, owner, absence, updated_at)
+grant insert (operation, destination, effect, contract, meaning, owner, absence, body_max),
+    update (destination, effect, contract, meaning, owner, absence, body_max, updated_at)
   on outbox.operation to outbox_dispatcher; -- never forgets_before
 grant select on outbox.tombstone to outbox_dispatcher;
-grant execute on function outbox.schema_version(), outbox.took_effect(uuid) to outbox_dispatcher;
+grant execute on function outbox.schema_version(), outbox.took_effect(uuid), outbox.recognise(bigint, int)
+  to outbox_dispatcher; -- whoever accepts another cluster is the owner
 -- Deletes as its owner, and only what is closed and old.
 grant execute on function outbox.prune(text[], interval[], interval[]) to outbox_dispatcher;
 

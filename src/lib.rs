@@ -28,6 +28,8 @@
 //! 7. What was overtaken meanwhile cannot settle any more. What it learnt is late testimony ([`core::late`]), and a late
 //!    proof of success is still a proof.
 //! 8. Only then is an event written ([`log::events`]).
+//! 9. While the ledger cannot be written nothing is claimed, and what is learnt is kept, in a journal where there is one
+//!    (`dispatcher::journal`); what a claim took that was never answered is given back (`sql/give_back.sql`).
 //!
 //! # Who may know whom
 //!

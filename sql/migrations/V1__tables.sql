@@ -180,6 +180,8 @@ create table outbox.operation (
   owner          text,
   -- How long after the last send an absence proves something; null = never.
   absence        interval,
+  -- The most bytes that a body may have; null = not known. Asked for bodies of more than 64 KiB.
+  body_max       bigint,
   updated_at     timestamptz not null default clock_timestamp(),
   forgets_before timestamptz not null default '-infinity'
 );

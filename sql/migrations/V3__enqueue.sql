@@ -82,6 +82,19 @@ begin
   end if;
 end $$;
 
+-- Refuses a body that is larger than its daemon sends (OB422).
+create function outbox.refuse_oversize(operation text, bytes bigint) returns void
+language plpgsql stable set search_path = pg_catalog, outbox, pg_temp as $$
+declare
+  v_max bigint;
+begin
+  select o.body_max into v_max from outbox.operation o where o.operation = refuse_oversize.operation;
+  if bytes > v_max then
+    raise exception 'this action could never be sent: its body has % bytes, and % may have %', bytes, operation, v_max
+      using errcode = 'OB422';
+  end if;
+end $$;
+
 -- Enqueues a body of bytes. Same key, same input: the first action, created = false. Same key, other input: OB409.
 -- Older than the memory of keys: OB410. Never sendable: OB422. Under REPEATABLE READ it may end in 40001: try again.
 -- The order matters: look, insert, only then look for a tombstone, each a statement with a snapshot of its own.
@@ -115,6 +128,10 @@ begin
     where a.tenant = enqueue_bytes.tenant and a.principal = enqueue_bytes.principal
       and a.operation = enqueue_bytes.operation and a.retry_key = v_key;
   if not found then
+    -- Small bodies don't pay for the question.
+    if octet_length(enqueue_bytes.body) > 65536 then
+      perform outbox.refuse_oversize(enqueue_bytes.operation, octet_length(enqueue_bytes.body));
+    end if;
     -- 2. Ours, unless somebody else's is there or on its way: then this waits until theirs commits or rolls back.
     v_id := outbox.uuid_v7();
     insert into outbox.action (action_id, tenant, principal, operation, retry_key, event_id, proposal_id, workflow_id,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::{Exit, set_up};
 use crate::config::Secrets;
+use crate::dispatcher::{JournalLook, look_at_journal};
 use crate::ledger::LedgerError;
 
 /// Says what is wrong, connects, prints what would run.
@@ -16,6 +17,16 @@ pub async fn run(path: &Path) -> Exit {
     for warning in config.warnings() {
         println!("# ⚠ {warning}");
     }
+    let mut sound = true;
+    if let Some(path) = &config.dispatcher.journal {
+        match look_at_journal(path) {
+            Ok(look) => println!("# {}", said(look)),
+            Err(error) => {
+                eprintln!("{error}");
+                sound = false;
+            }
+        }
+    }
     let checked = async {
         let ledger = set_up::ledger(&config)?;
         tokio::time::timeout(set_up::PATIENCE, ledger.check_schema())
@@ -24,13 +35,29 @@ pub async fn run(path: &Path) -> Exit {
     }
     .await;
     match checked {
-        Ok(()) => {
+        Ok(()) if sound => {
             println!("configuration and database are in order");
             Exit::Done
+        }
+        Ok(()) => {
+            eprintln!("the configuration and the database are in order, the journal is not");
+            Exit::Failed
         }
         Err(error) => {
             eprintln!("the configuration is in order, the database is not: {error}");
             set_up::exit_of(&error).unwrap_or(Exit::Failed)
+        }
+    }
+}
+
+/// What was found of the journal.
+fn said(look: JournalLook) -> String {
+    match look {
+        JournalLook::Absent => "the journal is made by the first start".to_owned(),
+        JournalLook::InUse => "the journal is in use by a daemon".to_owned(),
+        JournalLook::Holds(0) => "the journal is empty".to_owned(),
+        JournalLook::Holds(outcomes) => {
+            format!("the journal holds {outcomes} outcomes, which the next start writes to the ledger")
         }
     }
 }

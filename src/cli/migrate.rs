@@ -1,29 +1,40 @@
 //! `outboxd migrate`
 
-use std::path::Path;
+use clap::Args;
 
-use super::{Exit, set_up};
+use super::{ConfigFile, Exit, set_up};
 use crate::config::Secrets;
 use crate::ledger;
 
+/// What is migrated.
+#[derive(Args)]
+pub struct Options {
+    #[command(flatten)]
+    file: ConfigFile,
+    /// After a failover or a restored backup: let daemons run on the cluster and timeline that this is now
+    #[arg(long)]
+    accept_timeline: bool,
+}
+
 /// Brings the schema up to date. Destinations' secrets are not needed for it.
-pub async fn run(path: &Path) -> Exit {
-    let config = match set_up::load(path, Secrets::Skip) {
+pub async fn run(options: &Options) -> Exit {
+    let config = match set_up::load(&options.file.config, Secrets::Skip) {
         Ok(config) => config,
         Err(exit) => return exit,
     };
     match ledger::migrate(&config.database.url).await {
-        Ok(done) if done.from == done.to => {
-            println!("the outbox schema is at version {}; nothing to do", done.to);
+        Ok(done) if done.from == done.to => println!("the outbox schema is at version {}; nothing to do", done.to),
+        Ok(done) => println!("the outbox schema is at version {} now (it was at {})", done.to, done.from),
+        Err(error) => return set_up::failed("bring the schema up to date", &error),
+    }
+    if !options.accept_timeline {
+        return Exit::Done;
+    }
+    match ledger::accept_cluster(&config.database.url).await {
+        Ok(cluster) => {
+            println!("daemons may run on this cluster from now on: {cluster}");
             Exit::Done
         }
-        Ok(done) => {
-            println!("the outbox schema is at version {} now (it was at {})", done.to, done.from);
-            Exit::Done
-        }
-        Err(error) => {
-            eprintln!("failed to bring the schema up to date: {error}");
-            set_up::exit_of(&error).unwrap_or(Exit::Failed)
-        }
+        Err(error) => set_up::failed("accept this cluster", &error),
     }
 }

@@ -36,7 +36,7 @@ pub enum Exit {
     Failed,
     /// 69: the schema is newer than this binary.
     SchemaNewer,
-    /// 75: the drain's time ran out with attempts abandoned.
+    /// 75: the drain's time ran out with attempts abandoned, or with outcomes that only the journal has.
     Abandoned,
     /// 78: the configuration is refused.
     ConfigRefused,
@@ -61,7 +61,8 @@ impl From<Exit> for ExitCode {
 #[derive(Parser)]
 #[command(name = "outboxd", version, propagate_version = true)]
 #[command(after_help = "Exit codes: 0 done, 1 failed, 2 usage, 69 schema newer than this binary,\n\
-    75 drain time ran out with attempts abandoned, 78 configuration refused.")]
+    75 drain time ran out with attempts abandoned or their outcomes only in the journal,\n\
+    78 configuration refused.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -74,7 +75,7 @@ enum Command {
     /// Say what is wrong with the configuration and the database, and what would run
     Check(ConfigFile),
     /// Create the outbox schema or bring it up to date; safe to run many at once
-    Migrate(ConfigFile),
+    Migrate(migrate::Options),
     /// List every operation: what it means, who owns it, what it may cost, what happens when its outcome is unknown
     Operations(operations::Options),
     /// List the contracts, built in or of a file, or print one with its sources
@@ -142,7 +143,7 @@ pub fn main() -> ExitCode {
         match cli.command {
             Command::Run(file) => run::run(&file.config).await,
             Command::Check(file) => check::run(&file.config).await,
-            Command::Migrate(file) => migrate::run(&file.config).await,
+            Command::Migrate(options) => migrate::run(&options).await,
             Command::Operations(options) => operations::run(&options),
             Command::Contracts(options) => contracts::run(&options),
             Command::Schema => schema::run(),

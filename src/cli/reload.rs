@@ -49,6 +49,9 @@ fn changed(started: &Config, config: &Config) -> Vec<&'static str> {
         ("dispatcher.poll_interval", was.poll_interval == is.poll_interval),
         ("dispatcher.notify", was.notify == is.notify),
         ("dispatcher.drain_timeout", was.drain_timeout == is.drain_timeout),
+        ("dispatcher.bytes_in_flight_max", was.bytes_in_flight_max == is.bytes_in_flight_max),
+        ("dispatcher.body_max_bytes", was.body_max_bytes == is.body_max_bytes),
+        ("dispatcher.journal", was.journal == is.journal),
         ("log", started.log == config.log),
     ]
     .into_iter()

@@ -6,7 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::{Exit, reload, set_up};
 use crate::config::Secrets;
-use crate::dispatcher::{Dispatcher, Stop};
+use crate::dispatcher::{Dispatcher, Left, Stop};
 
 /// Logs, configuration refused before any connection, run, drain, say how it went. SIGHUP reads the configuration again.
 pub async fn run(path: &Path) -> Exit {
@@ -30,6 +30,13 @@ pub async fn run(path: &Path) -> Exit {
             return Exit::Failed;
         }
     };
+    let journal = match set_up::journal(&config, &ledger) {
+        Ok(journal) => journal,
+        Err(error) => {
+            eprintln!("{error}");
+            return Exit::Failed;
+        }
+    };
     let (dispatcher, reloader) = match Dispatcher::new(set_up::settings(&config), ledger, set_up::catalogue(&config)) {
         Ok(made) => made,
         Err(error) => {
@@ -38,10 +45,10 @@ pub async fn run(path: &Path) -> Exit {
         }
     };
     let reload = tokio::spawn(reload::run(path.to_owned(), config, reloader, hangup));
-    let ended = dispatcher.run(stop).await;
+    let ended = dispatcher.with_journal(journal).run(stop).await;
     reload.abort();
     match ended {
-        Ok(abandoned) if abandoned.is_empty() => Exit::Done,
+        Ok(left) if left == Left::default() => Exit::Done,
         Ok(_) => Exit::Abandoned,
         Err(error) => set_up::exit_of(&error).unwrap_or(Exit::Failed),
     }

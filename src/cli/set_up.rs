@@ -7,7 +7,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::Exit;
 use crate::config::{Config, Limits, LogFormat, LogLevel, Secrets};
-use crate::dispatcher::{Catalogue, Memory, Settings};
+use crate::dispatcher::{Catalogue, Journal, JournalError, Memory, Settings};
 use crate::ledger::{self, Ledger, LedgerError};
 use crate::log;
 
@@ -42,6 +42,15 @@ pub fn ledger(config: &Config) -> Result<Ledger, LedgerError> {
     ledger::connect(&config.database.url, config.database.pool_size, worker)
 }
 
+/// The journal, opened and locked, where one is configured.
+pub fn journal(config: &Config, ledger: &Ledger) -> Result<Journal, JournalError> {
+    config
+        .dispatcher
+        .journal
+        .as_deref()
+        .map_or_else(|| Ok(Journal::default()), |path| Journal::open(path, ledger.worker()))
+}
+
 /// The dispatcher's settings.
 pub fn settings(config: &Config) -> Settings {
     let direct = config.database.direct_url.as_ref().unwrap_or(&config.database.url);
@@ -50,6 +59,8 @@ pub fn settings(config: &Config) -> Settings {
         lease_margin: config.dispatcher.lease_margin,
         poll_interval: config.dispatcher.poll_interval,
         drain_timeout: config.dispatcher.drain_timeout,
+        bytes_in_flight_max: u64::from(config.dispatcher.bytes_in_flight_max),
+        body_max_bytes: u64::from(config.dispatcher.body_max_bytes),
         stats_interval: config.log.stats_interval,
         bell: config.dispatcher.notify.then(|| direct.clone()),
     }
@@ -83,6 +94,7 @@ pub fn exit_of(error: &LedgerError) -> Option<Exit> {
         LedgerError::Unreachable(_) | LedgerError::TurnedAway { .. } | LedgerError::ReadOnly => None,
         LedgerError::Refused { .. } if error.is_session() => None,
         LedgerError::Refused { .. } | LedgerError::Unreadable { .. } | LedgerError::Migration(_) => Some(Exit::Failed),
+        LedgerError::OtherCluster { .. } | LedgerError::OtherLedger { .. } => Some(Exit::Failed),
     }
 }
 

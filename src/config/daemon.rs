@@ -1,5 +1,6 @@
 //! `[dispatcher]` and `[log]`.
 
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::problem::Reported;
@@ -18,6 +19,12 @@ pub struct Dispatcher {
     pub notify: bool,
     /// How long a stopping daemon waits for what is in flight.
     pub drain_timeout: Duration,
+    /// Bytes of bodies in memory at once, and one body more.
+    pub bytes_in_flight_max: u32,
+    /// The most bytes that a body may have.
+    pub body_max_bytes: u32,
+    /// Where outcomes are kept that the database did not take.
+    pub journal: Option<PathBuf>,
 }
 
 /// What the daemon says.
@@ -68,16 +75,22 @@ impl LogLevel {
 }
 
 impl Dispatcher {
-    pub(super) fn parse(table: &Table<'_>) -> Result<Self, Reported> {
+    pub(super) fn parse(table: &Table<'_>, base: &Path) -> Result<Self, Reported> {
         let max_in_flight = table.integer("max_in_flight");
         let (lease_margin, poll_interval) = (table.duration("lease_margin"), table.duration("poll_interval"));
         let (notify, drain_timeout) = (table.boolean("notify"), table.duration("drain_timeout"));
+        let journal = table.text_if("journal");
+        let (bytes_in_flight_max, body_max_bytes) =
+            (table.integer("bytes_in_flight_max"), table.integer("body_max_bytes"));
         Ok(Self {
             max_in_flight: max_in_flight?,
             lease_margin: lease_margin?,
             poll_interval: poll_interval?,
             notify: notify?,
             drain_timeout: drain_timeout?,
+            bytes_in_flight_max: bytes_in_flight_max?,
+            body_max_bytes: body_max_bytes?,
+            journal: journal?.map(|path| base.join(path)),
         })
     }
 }

@@ -121,7 +121,8 @@ impl Config {
             Ok(None) => Err(top.missing("database")),
             Err(reported) => Err(reported),
         };
-        let dispatcher = top.sub_or_default("dispatcher").and_then(|table| Dispatcher::parse(&table));
+        let dispatcher =
+            top.sub_or_default("dispatcher").and_then(|table| Dispatcher::parse(&table, &sources.directory));
         let log = top.sub_or_default("log").and_then(|table| Log::parse(&table));
         let targets: BTreeMap<_, _> = top
             .named("destination")

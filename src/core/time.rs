@@ -8,6 +8,9 @@ use std::time::Duration;
 pub struct Timestamp(i64);
 
 impl Timestamp {
+    /// Earlier than every moment.
+    pub const EARLIEST: Self = Self(i64::MIN);
+
     /// From microseconds since the Unix epoch.
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)

@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tokio::sync::{mpsc, watch};
 
 use super::delivery::{self, Outcome};
+use super::edge::Edge;
 use super::health::{Health, Who};
+use super::journal::Journal;
 use super::orphans::Orphans;
 use super::pauses::{Change, Pauses};
 use super::rest::Sleeper;
@@ -15,11 +18,12 @@ use super::route::Route;
 use super::slots::{Slot, Slots, Stream};
 use super::walk::{Found, Walk};
 use super::{Settings, Stop};
+use crate::clock::Uptime;
 use crate::core::contract::Effect;
 use crate::core::evidence::Evidence;
 use crate::core::next_step::{Plan, next_step};
 use crate::core::reason::Reason;
-use crate::ledger::{Claimed, InventoryRow, Ledger, LedgerError, Want};
+use crate::ledger::{Claimed, InventoryRow, Ledger, LedgerError, Recognised, Room, Want};
 use crate::log::events;
 
 /// Claims until it is told to stop.
@@ -42,20 +46,26 @@ pub struct Claimer {
     pub outcomes: mpsc::Sender<Outcome>,
     /// How far.
     pub walk: Walk,
+    /// And from where.
+    pub edge: Edge,
     /// Between claims.
     pub sleeper: Sleeper,
     /// Which claims were not answered.
     pub orphans: Arc<Orphans>,
+    /// Whether anything can be written down.
+    pub health: Health,
+    /// What could not be.
+    pub journal: Journal,
 }
 
 impl Claimer {
     /// Claims, and hands claims to deliveries, until the drain begins.
-    pub async fn run(mut self, health: &Health) -> Result<(), LedgerError> {
+    pub async fn run(mut self) -> Result<(), LedgerError> {
         let (mut started, mut inventory_written) = (false, false);
         while !self.stop.drain.is_cancelled() {
             // Evidence in memory is settled before anything is claimed.
             tokio::select! {
-                () = health.settled() => {}
+                () = async { tokio::join!(self.health.settled(), self.journal.sound()); } => {}
                 // Nobody writes down any more what deliveries learn.
                 () = self.outcomes.closed() => break,
                 () = self.stop.drain.cancelled() => break,
@@ -73,7 +83,7 @@ impl Claimer {
             .await;
             match claimed {
                 Ok(found) => {
-                    health.well(Who::Claims);
+                    self.health.well(Who::Claims);
                     inventory_written = true;
                     if !std::mem::replace(&mut started, true) {
                         events::started(
@@ -90,11 +100,16 @@ impl Claimer {
                     self.sleeper.leave().await;
                     return Err(error);
                 }
+                Err(error) if error.is_stranger() => {
+                    events::ledger_refused(&error);
+                    self.sleeper.leave().await;
+                    return Err(error);
+                }
                 Err(error) => {
                     // Whatever it was, the schema may be another one when the database is back.
                     inventory_written = false;
                     tokio::select! {
-                        () = tokio::time::sleep(health.lost(Who::Claims, &error)) => {}
+                        () = tokio::time::sleep(self.health.lost(Who::Claims, &error)) => {}
                         () = self.stop.drain.cancelled() => {}
                     }
                 }
@@ -112,6 +127,7 @@ impl Claimer {
         }
         self.slots.limited(self.settings.max_in_flight, &roster.destination_max, &roster.limits);
         self.walk = Walk::new(self.slots.streams().len());
+        self.edge = Edge::new(self.slots.streams().len(), self.settings.poll_interval);
         events::reloaded(roster.routes.len(), roster.destinations, roster.changed.len());
         self.roster = roster;
         true
@@ -123,17 +139,19 @@ impl Claimer {
         let open = self.pauses.open();
         let shares = self.slots.shares(&self.walk.hungry, &open, self.walk.turn);
         let passed_over = self.slots.room(&open).iter().zip(&shares).any(|(room, share)| *room && *share == 0);
-        let wants: Vec<Want> = (self.slots.streams().iter().zip(&shares).zip(&self.walk.after))
-            .filter(|((_, share), _)| **share > 0)
-            .map(|((stream, share), after)| self.want(*stream, *share, after))
-            .collect();
+        let wants: Vec<Want> =
+            (0..shares.len()).filter(|at| shares[*at] > 0).map(|at| self.want(at, shares[at])).collect();
         let full = shares.contains(&0);
         if wants.is_empty() {
             return Ok(Found { some: false, hungry: true, partly: false, full, passed_over: false });
         }
         let longest_lease = wants.iter().map(|want| want.timeout.saturating_add(want.margin)).max();
+        let asked = Uptime::now();
         let mark = self.orphans.ask(longest_lease.unwrap_or_default());
-        let claims = match self.ledger.claim_as(mark, &wants).await {
+        let left = self.slots.bytes_left();
+        let small = left.small.min(self.settings.body_max_bytes);
+        let room = Room { small, large: left.large, body_max: self.settings.body_max_bytes };
+        let claims = match self.ledger.claim_as(mark, &wants, room).await {
             Ok(claims) => claims,
             Err(error) => {
                 // It may have been carried out all the same.
@@ -142,13 +160,14 @@ impl Claimer {
             }
         };
         self.orphans.answered(mark);
+        let took = Uptime::now().since(asked);
         let some = !claims.claimed.is_empty();
         let mut got = vec![0; shares.len()];
         let mut first: BTreeMap<(usize, Writes), Vec<(Claimed, Slot)>> = BTreeMap::new();
         for claimed in claims.claimed {
             let Some((at, stream)) = self.stream(&claimed.intent.operation, claimed.asked) else { continue };
             got[at] += 1;
-            let slot = self.slots.take(stream);
+            let slot = self.slots.take(stream, claimed.intent.body.len());
             let route = &self.roster.routes[stream.operation];
             self.pauses.claimed(route.destination_index);
             match written_first(&claimed, route) {
@@ -162,6 +181,10 @@ impl Claimer {
         let (mut hungry, mut partly) = (false, false);
         for next in claims.next_after {
             if let Some((at, _)) = self.stream(&next.operation, next.asks) {
+                let since =
+                    wants.iter().find(|w| w.operation == next.operation && w.asks == next.asks).and_then(|w| w.since);
+                let whole = self.walk.after[at].is_empty() && next.after.is_empty();
+                self.edge.met(at, since, took, whole, next.oldest);
                 let eaten = got[at] + next.put_off;
                 let ate_all = eaten >= shares[at];
                 let more = self.walk.went(at, next.after, eaten);
@@ -171,10 +194,12 @@ impl Claimer {
             }
         }
         let passed_over = self.walk.passes_over(some, passed_over);
-        Ok(Found { some, hungry, partly, full, passed_over })
+        // What waits for room waits for a slot.
+        Ok(Found { some, hungry, partly, full: full || claims.heavy, passed_over })
     }
 
-    fn want(&self, stream: Stream, free: u32, after: &str) -> Want {
+    fn want(&self, at: usize, free: u32) -> Want {
+        let stream = self.slots.streams()[at];
         let operation = &self.roster.routes[stream.operation].operation;
         Want {
             operation: operation.name.clone(),
@@ -182,9 +207,10 @@ impl Claimer {
             free,
             timeout: operation.terms.policy.timeout,
             margin: self.settings.lease_margin,
-            after: after.to_owned(),
+            after: self.walk.after[at].clone(),
             pins: operation.terms.pins,
             marks: operation.terms.marks_sends(),
+            since: self.edge.since(at, self.walk.hungry[at]),
         }
     }
 
@@ -198,13 +224,18 @@ impl Claimer {
     fn start(&self, route: &Arc<Route>, claimed: Claimed, slot: Slot) {
         let (route, outcomes, pauses, stop) =
             (Arc::clone(route), self.outcomes.clone(), Arc::clone(&self.pauses), self.stop.clone());
+        let (health, journal) = (self.health.clone(), self.journal.clone());
         tokio::spawn(async move {
-            let outcome = if stop.drain.is_cancelled() {
+            // What could not be written down is not sent.
+            let mut outcome = if stop.drain.is_cancelled() || !health.is_settled() {
                 delivery::hand_back(route, claimed)
             } else {
                 delivery::deliver(route, claimed, &stop.abandon).await
             };
             report(&pauses, &outcome);
+            // Evidence may have to wait for long; what was sent is not needed any more.
+            outcome.claimed.intent.body = Bytes::new();
+            journal.learnt(&outcome);
             // The settler outlives every sender.
             let _ = outcomes.send(outcome).await;
             drop(slot);
@@ -228,6 +259,7 @@ impl Claimer {
                 Ok(_) | Err(_) => {
                     let outcome = delivery::hand_back(Arc::clone(route), claimed);
                     report(&self.pauses, &outcome);
+                    self.journal.learnt(&outcome);
                     let _ = self.outcomes.send(outcome).await;
                     drop(slot);
                 }
@@ -237,6 +269,11 @@ impl Claimer {
 
     async fn write_inventory(&self) -> Result<(), LedgerError> {
         self.ledger.check_schema().await?;
+        let Recognised { ledger, readable } = self.ledger.recognise().await?;
+        if !readable {
+            events::cluster_unreadable();
+        }
+        self.journal.replay(&self.ledger, ledger).await?;
         let effect = |of| Effect::ALL.iter().find(|(e, _)| *e == of).map_or("", |(_, name)| *name);
         let rows: Vec<InventoryRow<'_>> = (self.roster.routes.iter().map(|r| &r.operation))
             .map(|operation| InventoryRow {
@@ -247,6 +284,7 @@ impl Claimer {
                 meaning: &operation.meaning,
                 owner: &operation.owner,
                 absence: operation.terms.contract.absence(),
+                body_max: self.settings.body_max_bytes,
             })
             .collect();
         self.ledger.write_inventory(&rows).await

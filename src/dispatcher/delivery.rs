@@ -40,6 +40,12 @@ pub struct Outcome {
 pub async fn deliver(route: Arc<Route>, claimed: Claimed, abandon: &CancellationToken) -> Outcome {
     match next_step(&claimed.row, &route.operation.terms) {
         Plan::Conclude(finding) => conclude(route, claimed, finding, None),
+        Plan::Send { .. } if claimed.oversize.is_some() => {
+            let bytes = claimed.oversize.unwrap_or_default();
+            let detail = format!("its body has {bytes} bytes, more than body_max_bytes");
+            let finding = Finding::because(Evidence::Unsendable, Reason::Unsendable).with_detail(detail);
+            conclude(route, claimed, finding, Some(Step::Send))
+        }
         Plan::Send { not_after } => {
             let deadline = claimed.lease.deadline;
             let leave_before = not_after.map_or(deadline, |end| claimed.uptime_of(end).min(deadline));

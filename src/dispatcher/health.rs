@@ -9,6 +9,9 @@ use super::reconnect::Outage;
 use crate::ledger::LedgerError;
 use crate::log::events;
 
+/// A settle that takes longer is no settle: nothing is claimed until it has been answered.
+const SLOW: Duration = Duration::from_secs(2);
+
 /// Who asks the ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Who {
@@ -22,6 +25,15 @@ pub enum Who {
 struct Found {
     claims: Option<Outage>,
     settles: Option<Outage>,
+    /// Settles that take too long, and since when any does.
+    slow: u32,
+    slowness: Option<Outage>,
+}
+
+impl Found {
+    fn is_well(&self) -> bool {
+        self.claims.is_none() && self.settles.is_none() && self.slow == 0
+    }
 }
 
 /// The ledger's health. Shared.
@@ -41,7 +53,7 @@ impl Health {
     /// The ledger did not answer `who`. Returns how long to wait before the next try.
     pub fn lost(&self, who: Who, error: &LedgerError) -> Duration {
         let mut found = self.lock();
-        if found.claims.is_none() && found.settles.is_none() {
+        if found.is_well() {
             events::ledger_lost(error);
         }
         let outage = match who {
@@ -49,27 +61,39 @@ impl Health {
             Who::Settles => &mut found.settles,
         };
         let wait = outage.get_or_insert_with(Outage::begin).wait();
-        drop(found);
-        if who == Who::Settles {
-            self.settles.send_replace(false);
-        }
+        self.publish(&found);
         wait
     }
 
     /// The ledger answered `who`, and nothing that `who` has to write waits any more.
     pub fn well(&self, who: Who) {
         let mut found = self.lock();
-        let (over, other) = match who {
-            Who::Claims => (found.claims.take(), &found.settles),
-            Who::Settles => (found.settles.take(), &found.claims),
+        let over = match who {
+            Who::Claims => found.claims.take(),
+            Who::Settles => found.settles.take(),
         };
-        if let (Some(over), None) = (&over, other) {
-            events::ledger_back(over.lasted(), over.tries());
+        self.over(&found, over);
+    }
+
+    /// What becomes of a settle. While it takes long nothing is claimed, and `hurry` is called once.
+    pub async fn unless_slow<T>(&self, settle: impl Future<Output = T>, hurry: impl FnOnce()) -> T {
+        let mut settle = std::pin::pin!(settle);
+        if let Ok(done) = tokio::time::timeout(SLOW, &mut settle).await {
+            return done;
         }
-        drop(found);
-        if over.is_some() && who == Who::Settles {
-            self.settles.send_replace(true);
+        {
+            let mut found = self.lock();
+            if found.is_well() {
+                events::ledger_lost(&format!("no answer to a settle for {} s", SLOW.as_secs()));
+            }
+            found.slow += 1;
+            found.slowness.get_or_insert_with(Outage::begin);
+            self.publish(&found);
         }
+        hurry();
+        // Also where it is given up.
+        let _over = Slow(self);
+        settle.await
     }
 
     /// Waits until no evidence waits to be written.
@@ -78,7 +102,36 @@ impl Health {
         let _ = self.settles.subscribe().wait_for(|well| *well).await;
     }
 
+    /// Whether no evidence waits to be written.
+    pub fn is_settled(&self) -> bool {
+        *self.settles.borrow()
+    }
+
+    fn over(&self, found: &Found, over: Option<Outage>) {
+        if let (Some(over), true) = (over, found.is_well()) {
+            events::ledger_back(over.lasted(), over.tries());
+        }
+        self.publish(found);
+    }
+
+    fn publish(&self, found: &Found) {
+        let well = found.settles.is_none() && found.slow == 0;
+        self.settles.send_if_modified(|was| std::mem::replace(was, well) != well);
+    }
+
     fn lock(&self) -> MutexGuard<'_, Found> {
         self.found.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A settle that takes too long, until it is dropped.
+struct Slow<'a>(&'a Health);
+
+impl Drop for Slow<'_> {
+    fn drop(&mut self) {
+        let mut found = self.0.lock();
+        found.slow -= 1;
+        let over = if found.slow == 0 { found.slowness.take() } else { None };
+        self.0.over(&found, over);
     }
 }

@@ -2,8 +2,10 @@
 
 mod claimer;
 mod delivery;
+mod edge;
 mod health;
 mod janitor;
+mod journal;
 mod orphans;
 mod pauses;
 mod reconnect;
@@ -17,6 +19,7 @@ mod tally;
 mod telling;
 mod waiting;
 mod walk;
+mod weights;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -31,16 +34,19 @@ use crate::destination::TlsError;
 use crate::ledger::{Ledger, LedgerError};
 use crate::log::events;
 use claimer::Claimer;
+use edge::Edge;
 use health::Health;
+pub use journal::{Journal, JournalError, Look as JournalLook, look as look_at_journal};
 use orphans::Orphans;
 use pauses::Pauses;
 use rest::Sleeper;
 pub use roster::Reloader;
 use roster::Roster;
-use settler::Settler;
+use settler::{Settler, Unsettled};
 use slots::Slots;
 use tally::Tally;
 use walk::Walk;
+use weights::Weights;
 
 /// How the daemon runs.
 #[derive(Clone, Debug)]
@@ -55,6 +61,10 @@ pub struct Settings {
     pub drain_timeout: Duration,
     /// Between two stats lines, and between two rounds of the janitor.
     pub stats_interval: Duration,
+    /// Bytes of bodies in memory at once; one body more may be.
+    pub bytes_in_flight_max: u64,
+    /// The most bytes that a body may have to be sent.
+    pub body_max_bytes: u64,
     /// A direct session for the doorbell; `None` polls.
     pub bell: Option<Secret>,
 }
@@ -106,6 +116,16 @@ pub struct Dispatcher {
     roster: watch::Receiver<Arc<Roster>>,
     pauses: Arc<Pauses>,
     tally: Arc<Tally>,
+    journal: Journal,
+}
+
+/// What a daemon leaves behind.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Left {
+    /// Actions whose send was cut short, or whose outcome is written down nowhere.
+    pub abandoned: Vec<ActionId>,
+    /// Actions whose outcomes only the journal has.
+    pub journaled: Vec<ActionId>,
 }
 
 impl Dispatcher {
@@ -117,18 +137,28 @@ impl Dispatcher {
     pub fn new(settings: Settings, ledger: Ledger, catalogue: Catalogue) -> Result<(Self, Reloader), Unusable> {
         let pauses = Arc::new(Pauses::new());
         let (roster, reloader) = roster::begin(catalogue, Arc::clone(&pauses))?;
-        Ok((Self { settings, ledger, roster, pauses, tally: Arc::new(Tally::default()) }, reloader))
+        Ok((
+            Self { settings, ledger, roster, pauses, tally: Arc::new(Tally::default()), journal: Journal::default() },
+            reloader,
+        ))
     }
 
-    /// Runs until told to stop; returns the actions that were abandoned. Where the schema turns out not to fit this
+    /// Keeps in a journal what the ledger doesn't take.
+    #[must_use]
+    pub fn with_journal(self, journal: Journal) -> Self {
+        Self { journal, ..self }
+    }
+
+    /// Runs until told to stop; returns what is left behind. Where the schema turns out not to fit this
     /// binary it drains and ends with that error; a database that doesn't answer is waited for.
-    pub async fn run(self, stop: Stop) -> Result<Vec<ActionId>, LedgerError> {
+    pub async fn run(self, stop: Stop) -> Result<Left, LedgerError> {
         let (outcomes, received) = mpsc::channel(usize::try_from(self.settings.max_in_flight).unwrap_or(256).max(256));
         let (health, give_up) = (Health::new(), CancellationToken::new());
         let settler = Settler {
             ledger: self.ledger.clone(),
             health: health.clone(),
             tally: Arc::clone(&self.tally),
+            journal: self.journal.clone(),
             give_up: give_up.clone(),
         };
         let settler = tokio::spawn(settler.run(received));
@@ -146,12 +176,16 @@ impl Dispatcher {
             stop.drain.clone(),
         ));
         let roster = Arc::clone(&self.roster.borrow());
-        let slots = Slots::new(self.settings.max_in_flight, &roster.destination_max, &roster.limits);
+        let weights = Weights::new(self.settings.bytes_in_flight_max, self.settings.max_in_flight);
+        let slots = Slots::new(self.settings.max_in_flight, &roster.destination_max, &roster.limits).weighed(weights);
         let counts = slots.counts();
         let drain_timeout = self.settings.drain_timeout;
-        let (orphans, ledger) = (Arc::new(Orphans::default()), self.ledger.clone());
+        let (orphans, ledger, journal) = (Arc::new(Orphans::default()), self.ledger.clone(), self.journal);
+        let ended = CancellationToken::new();
+        let keeper = tokio::spawn(journal.clone().keep(Arc::clone(&orphans), ended.clone()));
         let claimer = Claimer {
             walk: Walk::new(slots.streams().len()),
+            edge: Edge::new(slots.streams().len(), self.settings.poll_interval),
             sleeper: Sleeper::new(self.settings.bell.clone()),
             settings: self.settings,
             ledger: self.ledger,
@@ -162,31 +196,38 @@ impl Dispatcher {
             stop: stop.clone(),
             outcomes,
             orphans: Arc::clone(&orphans),
+            health,
+            journal: journal.clone(),
         };
         let claimed = tokio::select! {
-            claimed = claimer.run(&health) => claimed,
+            claimed = claimer.run() => claimed,
             // A claim that the database doesn't answer.
             () = stop.abandon.cancelled() => Ok(()),
         };
-        orphans.give_back_all(&ledger, LAST_WORDS / 2).await;
 
         // The claimer is gone; the deliveries under way hold what senders there are.
         events::draining(counts.in_use(), drain_timeout);
-        let abandoned = match settler.await {
-            Ok(abandoned) => abandoned,
+        let (unsettled, ()) = tokio::join!(settler, orphans.give_back_all(&ledger, 2 * LAST_WORDS));
+        let unsettled = match unsettled {
+            Ok(unsettled) => unsettled,
             Err(ended) => match ended.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => Vec::new(),
+                Err(_) => Unsettled::default(),
             },
         };
+        ended.cancel();
+        // Whatever it was doing to the file is done.
+        let _ = keeper.await;
+        let kept = journal.keep_all(&orphans).await;
+        let (journaled, forgotten) = unsettled.unwritten.into_iter().partition(|action| kept.contains(action));
+        let left = Left { abandoned: [unsettled.cut_short, forgotten].concat(), journaled };
         timer.abort();
         lines.abort();
         janitor.abort();
-        for action in &abandoned {
-            events::abandoned(*action);
-        }
-        events::stopped(abandoned.len());
-        claimed.map(|()| abandoned)
+        left.abandoned.iter().copied().for_each(events::abandoned);
+        left.journaled.iter().copied().for_each(events::outcome_journaled);
+        events::stopped(left.abandoned.len(), left.journaled.len());
+        claimed.map(|()| left)
     }
 }
 

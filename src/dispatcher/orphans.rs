@@ -55,6 +55,11 @@ impl Orphans {
         self.lock().iter_mut().filter(|asked| asked.mark == mark).for_each(|asked| asked.lost = true);
     }
 
+    /// Those that no answer will come to any more.
+    pub fn lost_marks(&self) -> Vec<ClaimMark> {
+        self.lock().iter().filter(|asked| asked.lost).map(|asked| asked.mark).collect()
+    }
+
     /// When the next look is due.
     pub fn next_look_in(&self) -> Duration {
         self.lock().iter().filter(|asked| asked.lost).map(|asked| asked.next.left()).min().unwrap_or(Duration::MAX)

@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::delivery::Outcome;
 use super::health::{Health, Who};
+use super::journal::Journal;
 use super::tally::Tally;
 use super::telling;
 use crate::core::action::{ActionId, Step};
@@ -22,8 +23,20 @@ const BUSY: usize = 8;
 const GATHER: Duration = Duration::from_millis(4);
 /// The most decisions that wait for rows which somebody else has locked.
 const ASIDE: usize = 1024;
+/// The most decisions that are taken in before those before them are written. Where more wait, those who learnt them keep
+/// their slots, and nothing more is claimed.
+const TAKEN_IN: usize = 4 * BATCH;
 /// Between two tries at a row that somebody else has locked, where the ledger doesn't answer.
 const UNWELL: Duration = Duration::from_secs(1);
+
+/// What did not end as it should have.
+#[derive(Debug, Default)]
+pub struct Unsettled {
+    /// Actions whose send was cut short.
+    pub cut_short: Vec<ActionId>,
+    /// Others, whose decision could not be written.
+    pub unwritten: Vec<ActionId>,
+}
 
 /// Writes what arrives until the sender is gone.
 pub struct Settler {
@@ -33,43 +46,49 @@ pub struct Settler {
     pub health: Health,
     /// For the stats line.
     pub tally: Arc<Tally>,
+    /// What the ledger does not have.
+    pub journal: Journal,
     /// The drain's time has run out, and the time for last words too: stop trying.
     pub give_up: CancellationToken,
 }
 
 impl Settler {
-    /// Runs until every sender is gone; returns the actions that were abandoned: their send was cut short, or their
-    /// decision could not be written.
-    pub async fn run(self, outcomes: mpsc::Receiver<Outcome>) -> Vec<ActionId> {
+    /// Runs until every sender is gone.
+    pub async fn run(self, outcomes: mpsc::Receiver<Outcome>) -> Unsettled {
         let (aside, locked) = mpsc::channel(ASIDE);
-        let (mut lost, still_locked) = tokio::join!(self.settle_all(outcomes, Some(aside)), self.settle_locked(locked));
-        lost.extend(still_locked);
-        lost
+        let (mut all, still_locked) = tokio::join!(self.settle_all(outcomes, Some(aside)), self.settle_locked(locked));
+        all.unwritten.extend(still_locked);
+        all
     }
 
     async fn settle_all(
         &self,
         mut outcomes: mpsc::Receiver<Outcome>,
         aside: Option<mpsc::Sender<Outcome>>,
-    ) -> Vec<ActionId> {
-        let (mut lost, mut open) = (Vec::new(), Vec::with_capacity(BATCH));
+    ) -> Unsettled {
+        let (mut all, mut open) = (Unsettled::default(), Vec::with_capacity(BATCH));
         let mut busy = false;
         loop {
             let known = open.len();
             if open.is_empty() && outcomes.recv_many(&mut open, BATCH).await == 0 {
-                return lost;
+                return all;
             }
             // One statement for forty costs little more than one for ten; the few don't wait.
             if busy {
                 tokio::time::sleep(GATHER).await;
             }
             // What came during an outage goes along: nothing is claimed before all of it has been written.
-            while let Ok(outcome) = outcomes.try_recv() {
+            while open.len() < TAKEN_IN
+                && let Ok(outcome) = outcomes.try_recv()
+            {
                 open.push(outcome);
             }
             busy = open.len() >= BUSY;
-            lost.extend(open[known..].iter().filter(|o: &&Outcome| o.cut_short).map(|o| o.claimed.intent.id));
-            lost.extend(self.settle_some(&mut open, aside.as_ref()).await);
+            all.cut_short.extend(open[known..].iter().filter(|o: &&Outcome| o.cut_short).map(|o| o.claimed.intent.id));
+            all.unwritten.extend(self.settle_some(&mut open, aside.as_ref()).await);
+            if open.is_empty() && outcomes.is_empty() {
+                self.health.well(Who::Settles);
+            }
         }
     }
 
@@ -108,9 +127,12 @@ impl Settler {
                 }
             }
             match (done, aside) {
-                (Ok(()), Some(_)) if open.is_empty() => self.health.well(Who::Settles),
                 (Ok(()), Some(_) | None) => {}
-                (Err(error), Some(_)) => tokio::time::sleep(self.health.lost(Who::Settles, &error)).await,
+                (Err(error), Some(_)) => {
+                    let wait = self.health.lost(Who::Settles, &error);
+                    self.journal.hurry();
+                    tokio::time::sleep(wait).await;
+                }
                 // Claims go on beside a locked row, so its outage is not theirs.
                 (Err(_), None) => tokio::time::sleep(UNWELL).await,
             }
@@ -127,18 +149,20 @@ impl Settler {
     /// are of the session; a statement that the server refuses is taken apart.
     async fn settle_once(&self, open: &mut Vec<Outcome>, locked: &mut Vec<Outcome>) -> Result<(), LedgerError> {
         let settlements: Vec<Settlement> = open.iter().map(Outcome::settlement).collect();
-        let written = match self.ledger.settle(&settlements).await {
+        let settle = self.health.unless_slow(self.ledger.settle(&settlements), || self.journal.hurry());
+        let written = match settle.await {
             Ok(written) => written,
             Err(error) if error.is_session() => return Err(error),
             Err(_) if open.len() > 1 => return self.one_by_one(open, locked).await,
             Err(error) => {
-                refused(open.drain(..), &error, locked);
+                self.refused(open.drain(..), &error, locked);
                 return Ok(());
             }
         };
         let mut missing: Vec<Outcome> = Vec::new();
         for outcome in open.drain(..) {
             if written.contains(&outcome.claimed.intent.id) {
+                self.journal.forget(outcome.claimed.row.attempt);
                 telling::settled(&outcome, &self.tally);
             } else {
                 missing.push(outcome);
@@ -157,14 +181,17 @@ impl Settler {
                 return Err(error);
             }
             Err(error) => {
-                refused(missing, &error, locked);
+                self.refused(missing, &error, locked);
                 return Ok(());
             }
         };
         let mut late = Vec::new();
         for mut outcome in missing {
             match standing.get(&outcome.claimed.intent.id) {
-                Some(Standing::SettledBefore) => telling::settled(&outcome, &self.tally),
+                Some(Standing::SettledBefore) => {
+                    self.journal.forget(outcome.claimed.row.attempt);
+                    telling::settled(&outcome, &self.tally);
+                }
                 Some(Standing::Changed(row)) => {
                     outcome.claimed.row.clone_from(row);
                     outcome.decide_again();
@@ -172,7 +199,10 @@ impl Settler {
                 }
                 Some(Standing::Overtaken) if outcome.tried == Some(Step::Send) => late.push(outcome),
                 // Only a send testifies; a pruned row has nothing to add to.
-                Some(Standing::Overtaken) | None => telling::overtaken(&outcome),
+                Some(Standing::Overtaken) | None => {
+                    self.journal.forget(outcome.claimed.row.attempt);
+                    telling::overtaken(&outcome);
+                }
             }
         }
         self.testify_all(late, open, locked).await
@@ -186,20 +216,19 @@ impl Settler {
     ) -> Result<(), LedgerError> {
         while let Some(outcome) = late.pop() {
             let Some(history) = outcome.history() else { continue };
-            let told = LateTestimony {
-                claimed: &outcome.claimed,
-                finding: &outcome.finding,
-                pins: outcome.route.operation.terms.pins,
-                history: &history,
-            };
+            let pins = outcome.route.operation.terms.pins;
+            let told = LateTestimony::of(&outcome.claimed, &outcome.finding, pins, &history);
             match self.ledger.testify(told).await {
-                Ok(meaning) => telling::late(&outcome, meaning),
+                Ok(meaning) => {
+                    self.journal.forget(outcome.claimed.row.attempt);
+                    telling::late(&outcome, meaning);
+                }
                 Err(error) if error.is_session() => {
                     open.push(outcome);
                     open.append(&mut late);
                     return Err(error);
                 }
-                Err(error) => refused([outcome], &error, locked),
+                Err(error) => self.refused([outcome], &error, locked),
             }
         }
         Ok(())
@@ -219,23 +248,17 @@ impl Settler {
         }
         Ok(())
     }
-}
 
-/// The server refused what concerns these rows alone. A lock passes; anything else does not, and the row is left to
-/// lapse, which is doubt.
-fn refused(outcomes: impl IntoIterator<Item = Outcome>, error: &LedgerError, locked: &mut Vec<Outcome>) {
-    let passes = match error {
-        // lock_not_available, serialization_failure, deadlock_detected, query_canceled
-        LedgerError::Refused { sqlstate, .. } => ["55P03", "40001", "40P01", "57014"].contains(&sqlstate.as_str()),
-        LedgerError::Unreachable(_) | LedgerError::TurnedAway { .. } | LedgerError::ReadOnly => false,
-        LedgerError::NoSchema | LedgerError::Older { .. } | LedgerError::Newer { .. } => false,
-        LedgerError::Unreadable { .. } | LedgerError::Migration(_) => false,
-    };
-    for outcome in outcomes {
-        if passes {
-            locked.push(outcome);
-        } else {
-            events::settle_refused(outcome.claimed.intent.id, error);
+    /// The server refused what concerns these rows alone. A lock passes; anything else does not, and the row is left to
+    /// lapse, which is doubt.
+    fn refused(&self, outcomes: impl IntoIterator<Item = Outcome>, error: &LedgerError, locked: &mut Vec<Outcome>) {
+        for outcome in outcomes {
+            if error.passes() {
+                locked.push(outcome);
+            } else {
+                self.journal.forget(outcome.claimed.row.attempt);
+                events::settle_refused(outcome.claimed.intent.id, error);
+            }
         }
     }
 }

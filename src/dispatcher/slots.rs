@@ -4,6 +4,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
+use super::weights::Weights;
+
 /// A limit, cut in two where somebody asks: reconciling never starves sending, nor the other way round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cut {
@@ -69,6 +71,8 @@ pub struct Stream {
 /// The slots. Those who hold one give it back by dropping it, however they end.
 #[derive(Debug)]
 pub struct Slots {
+    /// Bytes of large bodies at once; see [`Weights`].
+    weights: Weights,
     streams: Vec<Stream>,
     limits: Vec<Limit>,
     all: Cut,
@@ -90,6 +94,8 @@ pub struct Counts {
 #[derive(Clone, Debug, Default)]
 struct InUse {
     all: Used,
+    /// Bytes of large bodies.
+    bytes: u64,
     destinations: Vec<Used>,
     operations: Vec<Used>,
 }
@@ -107,6 +113,8 @@ struct Holder {
 pub struct Slot {
     counts: Arc<Counts>,
     holder: Holder,
+    /// Of a large body; else 0.
+    bytes: u64,
 }
 
 impl Slots {
@@ -115,9 +123,15 @@ impl Slots {
         Self::counted(Arc::default(), max, destination_max, limits)
     }
 
+    /// The same with a limit on bytes.
+    #[must_use]
+    pub fn weighed(self, weights: Weights) -> Self {
+        Self { weights, ..self }
+    }
+
     /// The same under other limits. What is in use counts against them.
     pub fn limited(&mut self, max: u32, destination_max: &[u32], limits: &[Limit]) {
-        *self = Self::counted(Arc::clone(&self.counts), max, destination_max, limits);
+        *self = Self::counted(Arc::clone(&self.counts), max, destination_max, limits).weighed(self.weights);
     }
 
     fn counted(counts: Arc<Counts>, max: u32, destination_max: &[u32], limits: &[Limit]) -> Self {
@@ -126,6 +140,7 @@ impl Slots {
         let numbers = limits.iter().map(|limit| limit.number + 1).max().unwrap_or(0);
         counts.lock().know(destination_max.len(), numbers);
         Self {
+            weights: Weights { small: u64::MAX, large: u64::MAX },
             streams: (0..limits.len()).flat_map(both).collect(),
             limits: limits.to_vec(),
             all: Cut::new(max, limits.iter().any(|limit| limit.asks)),
@@ -190,11 +205,20 @@ impl Slots {
             .min(self.operations[stream.operation].left(used.operations[operation], asks))
     }
 
-    /// Takes a slot that `shares` has offered.
-    pub fn take(&self, stream: Stream) -> Slot {
+    /// Takes a slot that `shares` has offered, for a body of so many bytes.
+    pub fn take(&self, stream: Stream, bytes: usize) -> Slot {
         let holder = self.holder(stream);
-        self.counts.lock().add(holder, 1);
-        Slot { counts: self.counts(), holder }
+        let bytes = self.weights.of(u64::try_from(bytes).unwrap_or(u64::MAX));
+        let mut used = self.counts.lock();
+        used.add(holder, 1);
+        used.bytes = used.bytes.saturating_add(bytes);
+        drop(used);
+        Slot { counts: self.counts(), holder, bytes }
+    }
+
+    /// The longest body that is small, and bytes of larger ones that may be taken now.
+    pub fn bytes_left(&self) -> Weights {
+        Weights { large: self.weights.large.saturating_sub(self.counts.lock().bytes), ..self.weights }
     }
 
     /// Slots in use.
@@ -239,7 +263,8 @@ impl InUse {
         *self.operations[holder.operation].count(holder.asks) += n;
     }
 
-    fn give_back(&mut self, holder: Holder) {
+    fn give_back(&mut self, holder: Holder, bytes: u64) {
+        self.bytes -= bytes;
         *self.all.count(holder.asks) -= 1;
         *self.destinations[holder.destination].count(holder.asks) -= 1;
         *self.operations[holder.operation].count(holder.asks) -= 1;
@@ -248,7 +273,7 @@ impl InUse {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.counts.lock().give_back(self.holder);
+        self.counts.lock().give_back(self.holder, self.bytes);
         self.counts.freed.notify_one();
     }
 }
@@ -291,7 +316,7 @@ mod tests {
     #[test]
     fn a_dropped_slot_is_free_again() {
         let slots = slots(100);
-        let held: Vec<Slot> = (0..4).map(|_| slots.take(SEND_2)).collect();
+        let held: Vec<Slot> = (0..4).map(|_| slots.take(SEND_2, 0)).collect();
         assert_eq!(slots.shares(&[true; 6], &[10, 10], 0)[4..], [0, 0]);
         drop(held);
         assert_eq!((slots.in_use(), slots.shares(&[true; 6], &[10, 10], 0)[4]), (0, 3));
@@ -302,10 +327,10 @@ mod tests {
         let slots = Slots::new(64, &[16], &[limit(0, 0, 16, true)]);
         assert_eq!(slots.streams().len(), 2);
         assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [14, 2]);
-        let asking: Vec<Slot> = (0..2).map(|_| slots.take(slots.streams()[1])).collect();
+        let asking: Vec<Slot> = (0..2).map(|_| slots.take(slots.streams()[1], 0)).collect();
         assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [14, 0], "a flood of doubts leaves the sends alone");
         drop(asking);
-        let _sending: Vec<Slot> = (0..14).map(|_| slots.take(slots.streams()[0])).collect();
+        let _sending: Vec<Slot> = (0..14).map(|_| slots.take(slots.streams()[0], 0)).collect();
         assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [0, 2], "and a flood of sends the doubts");
     }
 
@@ -314,7 +339,7 @@ mod tests {
         let slots = Slots::new(64, &[1], &[limit(0, 0, 1, false), limit(1, 0, 1, false)]);
         assert_eq!(slots.shares(&[false; 4], &[u32::MAX], 2), [0, 0, 1, 0]);
         assert_eq!(slots.room(&[u32::MAX]), [true; 4]);
-        let _held = slots.take(slots.streams()[0]);
+        let _held = slots.take(slots.streams()[0], 0);
         assert_eq!((slots.room(&[u32::MAX]), slots.room(&[0])), (vec![false; 4], vec![false; 4]));
     }
 
@@ -328,10 +353,10 @@ mod tests {
     #[test]
     fn under_other_limits_what_is_in_use_goes_on_counting_where_it_was_taken() {
         let mut slots = slots(100);
-        let held: Vec<Slot> = (0..3).map(|_| slots.take(SEND_2)).collect();
+        let held: Vec<Slot> = (0..3).map(|_| slots.take(SEND_2, 0)).collect();
         // Operation 1 is gone, operation 2 leads to destination 0 now and may do more, operation 3 is new.
         slots.limited(100, &[10, 10], &[limit(0, 0, 10, false), limit(2, 0, 6, false), limit(3, 1, 9, false)]);
-        let two = slots.take(Stream { operation: 1, asks: false });
+        let two = slots.take(Stream { operation: 1, asks: false }, 0);
         assert_eq!(slots.shares(&[true; 6], &[10, 10], 0), [6, 1, 1, 1, 6, 1], "three of destination 1 are still out");
         drop((held, two));
         assert_eq!(slots.in_use(), 0);

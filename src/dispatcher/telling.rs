@@ -70,7 +70,12 @@ pub fn settled(outcome: &Outcome, tally: &Tally) {
 
 /// Late testimony has been written, or its row is gone.
 pub fn late(outcome: &Outcome, testimony: Option<Testimony>) {
-    let about = about(outcome);
+    let receipt = outcome.finding.receipt.as_deref().unwrap_or_default();
+    testified(about(outcome), outcome.finding.evidence, receipt, testimony);
+}
+
+/// The same of whatever claim.
+pub fn testified(about: About<'_>, evidence: Evidence, receipt: &str, testimony: Option<Testimony>) {
     let meaning = match testimony {
         None => "the action has been pruned",
         Some(Testimony::Record) => "recorded",
@@ -80,10 +85,10 @@ pub fn late(outcome: &Outcome, testimony: Option<Testimony>) {
         Some(Testimony::ClearToPending | Testimony::ClearToRetryable) => "doubt cleared",
         Some(Testimony::Doubt) => "outcome unknown",
         Some(Testimony::Contradicts) => {
-            return events::contradicted(about, outcome.finding.receipt.as_deref().unwrap_or_default());
+            return events::contradicted(about, receipt);
         }
     };
-    events::late_testimony(about, outcome.finding.evidence.as_str(), meaning);
+    events::late_testimony(about, evidence.as_str(), meaning);
 }
 
 /// A claim was overtaken and has nothing to say.

@@ -86,14 +86,20 @@ impl Claimer {
     /// How long until something is due, at most the poll interval. What waits for a slot or a probe is not due here.
     async fn until_due(&mut self) -> Duration {
         let room = self.slots.room(&self.pauses.open());
-        let open: Vec<(&str, bool)> = (self.slots.streams().iter().zip(&room))
-            .filter(|(_, room)| **room)
-            .map(|(stream, _)| (self.roster.routes[stream.operation].operation.name.as_str(), stream.asks))
+        let open: Vec<_> = (self.slots.streams().iter().enumerate())
+            .filter(|(at, _)| room[*at])
+            .map(|(at, stream)| {
+                let operation = self.roster.routes[stream.operation].operation.name.as_str();
+                (operation, stream.asks, self.edge.since(at, false))
+            })
             .collect();
         let due = next_due_in(&self.ledger, &open).await.ok().flatten().unwrap_or(Duration::MAX);
         let probe = self.pauses.next_probe_in().unwrap_or(Duration::MAX);
         // What is due and yet was not claimed is locked by somebody else: look again soon, then less and less often.
         let due = if due.is_zero() { self.walk.locked_out() } else { due.max(SHORTEST_LOOK) };
-        due.min(probe.max(SHORTEST_LOOK)).min(self.orphans.next_look_in()).min(self.settings.poll_interval)
+        due.min(probe.max(SHORTEST_LOOK))
+            .min(self.orphans.next_look_in())
+            .min(self.edge.next_look_in(&room).max(SHORTEST_LOOK))
+            .min(self.settings.poll_interval)
     }
 }

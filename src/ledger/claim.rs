@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::TryStreamExt as _;
 use tokio_postgres::Row as SqlRow;
 use tokio_postgres::types::{Json, ToSql};
 use uuid::Uuid;
@@ -38,6 +39,24 @@ pub struct Want {
     pub pins: Pins,
     /// Whether it marks its sends.
     pub marks: bool,
+    /// Rows that have been due since before this are not looked at.
+    pub since: Option<Timestamp>,
+}
+
+/// How much may be in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Room {
+    /// A body of so many bytes at most goes in any case.
+    pub small: u64,
+    /// Bytes of larger ones that may go now; one goes where there is any.
+    pub large: u64,
+    /// The most bytes that a body may have to be sent.
+    pub body_max: u64,
+}
+
+impl Room {
+    /// No limit.
+    pub const ANY: Self = Self { small: u64::MAX, large: u64::MAX, body_max: u64::MAX };
 }
 
 /// Until when a claim may act, by this machine's uptime. Counted from before the claim was asked for, so it ends
@@ -65,6 +84,8 @@ pub struct Claimed {
     pub row: Row,
     /// Until when.
     pub lease: Lease,
+    /// The length of its body where that is too large to be sent; then the body has not been read.
+    pub oversize: Option<u32>,
 }
 
 impl Claimed {
@@ -86,6 +107,8 @@ pub struct Claims {
     pub claimed: Vec<Claimed>,
     /// Of each want, where its next walk over the tenants starts.
     pub next_after: Vec<NextAfter>,
+    /// Some due rows wait until there is room for their bodies.
+    pub heavy: bool,
 }
 
 /// Where the next walk of one want starts.
@@ -99,16 +122,18 @@ pub struct NextAfter {
     pub after: String,
     /// How many due rows were put off: they wait for another action. They took slots of this claim, and none since.
     pub put_off: u32,
+    /// Since when the oldest due row has been due that this claim has met.
+    pub oldest: Option<Timestamp>,
 }
 
 impl Ledger {
     /// Claims due rows, durably. See `sql/claim.sql`.
     pub async fn claim(&self, wants: &[Want]) -> Result<Claims, LedgerError> {
-        self.claim_as(ClaimMark::new(), wants).await
+        self.claim_as(ClaimMark::new(), wants, Room::ANY).await
     }
 
-    /// The same under a mark by which it can be given back where its answer doesn't come.
-    pub async fn claim_as(&self, mark: ClaimMark, wants: &[Want]) -> Result<Claims, LedgerError> {
+    /// The same, as far as there is room, under a mark by which it can be given back where its answer doesn't come.
+    pub async fn claim_as(&self, mark: ClaimMark, wants: &[Want], room: Room) -> Result<Claims, LedgerError> {
         let client = self.pool.get().await?;
         let statement = client.prepare_cached(CLAIM).await?;
         let operations: Vec<&str> = wants.iter().map(|w| w.operation.as_str()).collect();
@@ -118,19 +143,45 @@ impl Ledger {
         let after: Vec<&str> = wants.iter().map(|w| w.after.as_str()).collect();
         let pins: Vec<&[u8]> = wants.iter().map(|w| w.pins.0.as_slice()).collect();
         let marks: Vec<bool> = wants.iter().map(|w| w.marks).collect();
-        let asked_at = Uptime::now();
+        let [small, large, body_max] =
+            [room.small, room.large, room.body_max].map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
         let mark = mark.bytes();
-        let params: [&(dyn ToSql + Sync); 9] =
-            [&operations, &asks, &free, &leases, &after, &pins, &marks, &self.worker, &mark];
+        let since: Vec<Timestamp> = wants.iter().map(|w| w.since.unwrap_or(Timestamp::EARLIEST)).collect();
+        let params: [&(dyn ToSql + Sync); 13] = [
+            &operations,
+            &asks,
+            &free,
+            &leases,
+            &after,
+            &pins,
+            &marks,
+            &self.worker,
+            &mark,
+            &small,
+            &large,
+            &body_max,
+            &since,
+        ];
+        let asked_at = Uptime::now();
         failpoint::reach(Point::BeforeClaim);
-        let rows = failpoint::unheard(Point::ClaimUnheard, client.query(&statement, &params)).await?;
+        // Row by row, so that no body is in memory twice for longer than it takes to copy it.
+        let rows = failpoint::unheard(Point::ClaimUnheard, client.query_raw(&statement, params)).await?;
+        let mut rows = std::pin::pin!(rows);
         let mut claims = Claims::default();
-        for row in &rows {
+        while let Some(row) = rows.try_next().await? {
+            let row = &row;
+            claims.heavy = row.try_get("heavy")?;
             let (operation, asks): (&str, bool) = (row.try_get("wanted")?, row.try_get("asked")?);
             if claims.next_after.last().is_none_or(|last| last.operation != operation || last.asks != asks) {
                 let after = row.try_get("next_after")?;
                 let put_off = row.try_get::<_, i32>("put_off")?.unsigned_abs();
-                claims.next_after.push(NextAfter { operation: operation.to_owned(), asks, after, put_off });
+                claims.next_after.push(NextAfter {
+                    operation: operation.to_owned(),
+                    asks,
+                    after,
+                    put_off,
+                    oldest: row.try_get("oldest")?,
+                });
             }
             if row.try_get::<_, Option<Uuid>>("action_id")?.is_some() {
                 let wanted = wants.iter().find(|w| w.operation == operation && w.asks == asks);
@@ -193,5 +244,6 @@ fn read(row: &SqlRow, lease: Lease) -> Result<Claimed, LedgerError> {
             },
         },
         lease,
+        oversize: row.try_get::<_, Option<i32>>("oversize")?.map(i32::unsigned_abs),
     })
 }

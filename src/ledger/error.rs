@@ -46,6 +46,28 @@ pub enum LedgerError {
         /// What this binary was built for.
         knows: i32,
     },
+    /// What is remembered of its cluster is not what it is.
+    #[error(
+        "this ledger was last used on another cluster or timeline ({was}; now {is}). A failover or a restored backup may \
+         have lost what was recorded, and sent: compare with the destinations, then run `outboxd migrate --accept-timeline`"
+    )]
+    OtherCluster {
+        /// As remembered.
+        was: String,
+        /// As read.
+        is: String,
+    },
+    /// The journal was written for another ledger.
+    #[error(
+        "the journal was written for another ledger ({theirs}, this one is {ours}); use the database that it belongs to, \
+         or move it away"
+    )]
+    OtherLedger {
+        /// The journal's.
+        theirs: uuid::Uuid,
+        /// This one.
+        ours: uuid::Uuid,
+    },
     /// A value in a row is not one of those this binary knows.
     #[error("a row of {what} holds what this binary does not know")]
     Unreadable {
@@ -63,7 +85,32 @@ impl LedgerError {
         match self {
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => true,
             Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
+            Self::Unreadable { .. } | Self::Migration(_) | Self::OtherCluster { .. } | Self::OtherLedger { .. } => {
+                false
+            }
+        }
+    }
+
+    /// Whether this is not the ledger that it was, which only a person can judge.
+    pub fn is_stranger(&self) -> bool {
+        match self {
+            Self::OtherCluster { .. } | Self::OtherLedger { .. } => true,
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
+            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
             Self::Unreadable { .. } | Self::Migration(_) => false,
+        }
+    }
+
+    /// Whether a statement was refused for what passes by itself: somebody else's lock, or the like.
+    pub fn passes(&self) -> bool {
+        match self {
+            // lock_not_available, serialization_failure, deadlock_detected, query_canceled
+            Self::Refused { sqlstate, .. } => ["55P03", "40001", "40P01", "57014"].contains(&sqlstate.as_str()),
+            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => false,
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
+            Self::Unreadable { .. } | Self::Migration(_) | Self::OtherCluster { .. } | Self::OtherLedger { .. } => {
+                false
+            }
         }
     }
 
@@ -79,7 +126,9 @@ impl LedgerError {
                     || sqlstate.starts_with("53")
             }
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
-            Self::Unreadable { .. } | Self::Migration(_) => false,
+            Self::Unreadable { .. } | Self::Migration(_) | Self::OtherCluster { .. } | Self::OtherLedger { .. } => {
+                false
+            }
         }
     }
 }

@@ -19,6 +19,8 @@ pub struct InventoryRow<'a> {
     pub owner: &'a str,
     /// How long after the last send an absence proves something: the longest that the contract says.
     pub absence: Option<Duration>,
+    /// The most bytes that a body may have.
+    pub body_max: u64,
 }
 
 impl Ledger {
@@ -26,6 +28,7 @@ impl Ledger {
     pub async fn write_inventory(&self, rows: &[InventoryRow<'_>]) -> Result<(), LedgerError> {
         let column = |of: fn(&InventoryRow<'_>) -> String| -> Vec<String> { rows.iter().map(of).collect() };
         let absence: Vec<Option<i64>> = rows.iter().map(|r| r.absence.map(micros)).collect();
+        let body_max: Vec<i64> = rows.iter().map(|r| i64::try_from(r.body_max).unwrap_or(i64::MAX)).collect();
         let client = self.pool.get().await?;
         let statement = client.prepare_cached(INVENTORY).await?;
         client
@@ -39,6 +42,7 @@ impl Ledger {
                     &column(|r| r.meaning.to_owned()),
                     &column(|r| r.owner.to_owned()),
                     &absence,
+                    &body_max,
                 ],
             )
             .await?;

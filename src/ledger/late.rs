@@ -1,13 +1,15 @@
 //! Writing late testimony down.
 
+use std::time::Duration;
+
 use uuid::Uuid;
 
 use super::settle::History;
 use super::values::micros;
 use super::{Claimed, Ledger, LedgerError};
 use crate::clock::Uptime;
-use crate::core::action::{AttemptId, State};
-use crate::core::evidence::Finding;
+use crate::core::action::{ActionId, AttemptId, Fence, State};
+use crate::core::evidence::{Evidence, Finding};
 use crate::core::late::{LateRow, Testimony, testify};
 use crate::core::row::Doubt;
 use crate::core::terms::Pins;
@@ -19,14 +21,43 @@ const WRITE: &str = include_str!("../../sql/late_write.sql");
 /// What an overtaken send claim learnt.
 #[derive(Clone, Copy, Debug)]
 pub struct LateTestimony<'a> {
+    /// Whose row.
+    pub action: ActionId,
     /// The claim.
-    pub claimed: &'a Claimed,
+    pub attempt: AttemptId,
+    /// The claim's fence.
+    pub fence: Fence,
+    /// Sends that counted, this one included.
+    pub number: u32,
     /// What it learnt.
-    pub finding: &'a Finding,
+    pub evidence: Evidence,
+    /// The destination's reference.
+    pub receipt: Option<&'a str>,
     /// What it was sent under.
     pub pins: Pins,
     /// How the history has it.
     pub history: &'a History,
+    /// It left at most so long ago, and at least so long ago.
+    pub left: (Duration, Duration),
+}
+
+impl<'a> LateTestimony<'a> {
+    /// Of a claim of this process.
+    pub fn of(claimed: &Claimed, finding: &'a Finding, pins: Pins, history: &'a History) -> Self {
+        let now = Uptime::now();
+        Self {
+            action: claimed.intent.id,
+            attempt: claimed.row.attempt,
+            fence: claimed.fence,
+            number: claimed.row.attempts.saturating_add(1),
+            evidence: finding.evidence,
+            receipt: finding.receipt.as_deref(),
+            pins,
+            history,
+            // Between the claim and the deadline, on this machine's uptime.
+            left: (now.since(claimed.lease.asked_at), now.since(claimed.lease.deadline)),
+        }
+    }
 }
 
 impl Ledger {
@@ -36,8 +67,7 @@ impl Ledger {
         let mut client = self.pool.get().await?;
         let (look, write) = (client.prepare_cached(LOOK).await?, client.prepare_cached(WRITE).await?);
         let transaction = client.transaction().await?;
-        let action = told.claimed.intent.id.0;
-        let attempt = told.claimed.row.attempt;
+        let (action, attempt) = (told.action.0, told.attempt);
         let Some(found) = transaction.query_opt(&look, &[&action, &attempt.0]).await? else { return Ok(None) };
         let doubt_since: Option<Timestamp> = found.try_get("doubt_since")?;
         let doubt_attempt: Option<Uuid> = found.try_get("doubt_attempt")?;
@@ -48,8 +78,7 @@ impl Ledger {
             cancel_sent: found.try_get("cancel_sent")?,
             attempt_known: found.try_get("attempt_known")?,
         };
-        let testimony = testify(&row, attempt, told.finding.evidence);
-        let lease = told.claimed.lease;
+        let testimony = testify(&row, attempt, told.evidence);
         transaction
             .execute(
                 &write,
@@ -57,19 +86,18 @@ impl Ledger {
                     &action,
                     &attempt.0,
                     &meaning(testimony),
-                    &told.finding.receipt,
+                    &told.receipt,
                     &told.pins.0.as_slice(),
-                    // It left between the claim and the deadline, on this machine's uptime.
-                    &micros(Uptime::now().since(lease.asked_at)),
-                    &micros(Uptime::now().since(lease.deadline)),
-                    &told.claimed.fence.0,
+                    &micros(told.left.0),
+                    &micros(told.left.1),
+                    &told.fence.0,
                     &self.worker,
                     &told.history.idempotency_key,
                     &micros(told.history.started_ago),
                     &told.history.evidence,
                     &told.history.status.map(i32::from),
                     &told.history.detail,
-                    &i32::try_from(told.claimed.row.attempts.saturating_add(1)).unwrap_or(i32::MAX),
+                    &i32::try_from(told.number).unwrap_or(i32::MAX),
                 ],
             )
             .await?;

@@ -3,6 +3,8 @@
 
 mod bell;
 mod claim;
+mod clock;
+mod cluster;
 mod error;
 mod give_back;
 mod inventory;
@@ -22,7 +24,9 @@ mod values;
 use deadpool_postgres::Pool;
 
 pub use bell::{Bell, Door};
-pub use claim::{Claimed, Claims, Lease, NextAfter, Want};
+pub use claim::{Claimed, Claims, Lease, NextAfter, Room, Want};
+pub use clock::DatabaseClock;
+pub use cluster::{Recognised, accept_cluster};
 pub use error::LedgerError;
 pub use give_back::ClaimMark;
 pub use inventory::InventoryRow;
@@ -51,5 +55,10 @@ impl Ledger {
     /// Who claims: unique to this start of this process (a restarted worker is another one).
     pub fn worker(&self) -> &str {
         &self.worker
+    }
+
+    /// The same on behalf of a worker that is gone.
+    pub fn on_behalf_of(&self, worker: &str) -> Self {
+        Self { pool: self.pool.clone(), worker: worker.to_owned() }
     }
 }

@@ -18,7 +18,7 @@ const SETTLE: &str = include_str!("../../sql/settle.sql");
 const UNSETTLED: &str = include_str!("../../sql/unsettled.sql");
 
 /// A decision about a row that this worker claimed.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Settlement {
     /// Whose row.
     pub action: ActionId,
@@ -33,7 +33,7 @@ pub struct Settlement {
 }
 
 /// One finished attempt, as the history has it.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct History {
     /// send, lookup or cancel.
     pub kind: Step,

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::values::micros;
 use super::{Ledger, LedgerError};
+use crate::core::time::Timestamp;
 
 const STATS: &str = include_str!("../../sql/stats.sql");
 const OVERDUE_ELSEWHERE: &str = include_str!("../../sql/overdue_elsewhere.sql");
@@ -52,12 +53,18 @@ impl Ledger {
     }
 }
 
-/// How long until a row of these operations is due; zero where one is, `None` where nothing waits.
-pub async fn next_due_in(ledger: &Ledger, streams: &[(&str, bool)]) -> Result<Option<Duration>, LedgerError> {
+/// How long until a row of these operations is due; zero where one is, `None` where nothing waits. Of each: its name,
+/// whether rows that ask are meant, and since when due rows are looked at.
+pub async fn next_due_in(
+    ledger: &Ledger,
+    streams: &[(&str, bool, Option<Timestamp>)],
+) -> Result<Option<Duration>, LedgerError> {
     let client = ledger.pool.get().await?;
     let statement = client.prepare_cached(NEXT_DUE).await?;
-    let (operations, asks): (Vec<&str>, Vec<bool>) = streams.iter().copied().unzip();
-    let row = client.query_one(&statement, &[&operations, &asks]).await?;
+    let operations: Vec<&str> = streams.iter().map(|(operation, _, _)| *operation).collect();
+    let asks: Vec<bool> = streams.iter().map(|(_, asks, _)| *asks).collect();
+    let since: Vec<Timestamp> = streams.iter().map(|(_, _, since)| since.unwrap_or(Timestamp::EARLIEST)).collect();
+    let row = client.query_one(&statement, &[&operations, &asks, &since]).await?;
     let due_in: Option<i64> = row.try_get(0)?;
     Ok(due_in.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))))
 }

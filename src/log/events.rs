@@ -74,8 +74,8 @@ pub fn draining(in_flight: u32, drain_timeout: Duration) {
 }
 
 /// The end of the daemon's life.
-pub fn stopped(abandoned: usize) {
-    info!(abandoned, "outboxd stopped");
+pub fn stopped(abandoned: usize, journaled: usize) {
+    info!(abandoned, journaled, "outboxd stopped");
 }
 
 /// Counts of the last interval and of open rows now.
@@ -221,6 +221,59 @@ pub fn ledger_lost(error: &dyn Display) {
 /// The ledger is back.
 pub fn ledger_back(lost: Duration, tries: u32) {
     info!(lost_ms = ms(lost), tries, "ledger back");
+}
+
+/// The ledger is not the one that it was, or not where it was; the daemon ends.
+pub fn ledger_refused(error: &dyn Display) {
+    error!(error = %error, "ledger refused");
+}
+
+/// Which cluster this is cannot be read, so a failover will not be noticed.
+pub fn cluster_unreadable() {
+    debug!("cluster unreadable");
+}
+
+/// The ledger did not take these outcomes within a moment: they are in the journal.
+pub fn journal_used(outcomes: usize) {
+    warn!(outcomes, "journal in use");
+}
+
+/// The ledger has all that was in the journal.
+pub fn journal_emptied() {
+    info!("journal emptied");
+}
+
+/// The journal cannot be written: nothing is claimed while it would be needed.
+pub fn journal_failed(error: &dyn Display) {
+    error!(error = %error, "journal failed");
+}
+
+/// A crash has torn the last frame of the journal; it was never relied upon.
+pub fn journal_torn(bytes: u64) {
+    warn!(bytes, "journal torn");
+}
+
+/// What became of the outcomes that the journal held at the start.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[allow(missing_docs, reason = "the fields of the line")]
+pub struct Replayed {
+    pub outcomes: usize,
+    pub written: usize,
+    pub late: usize,
+    pub known: usize,
+    pub refused: usize,
+    pub given_back: usize,
+}
+
+/// What was in the journal at the start is in the ledger.
+pub fn journal_replayed(replayed: &Replayed) {
+    let Replayed { outcomes, written, late, known, refused, given_back } = *replayed;
+    info!(outcomes, written, late, known, refused, given_back, "journal replayed");
+}
+
+/// The drain's time ran out before this action's outcome was in the ledger; it is in the journal.
+pub fn outcome_journaled(action: ActionId) {
+    warn!(%action, "outcome journaled");
 }
 
 /// A claim whose answer was lost had taken rows; nothing of them was sent, and they are due again.

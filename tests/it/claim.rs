@@ -217,7 +217,7 @@ async fn r25_proof_that_waits_is_concluded_by_the_next_claim() {
 async fn r24_the_next_due_moment_is_known_without_claiming() {
     let db = Database::new().await;
     let ledger = db.ledger("w");
-    let due = async |operation: &str| outboxd::ledger::next_due_in(&ledger, &[(operation, false)]).await.unwrap();
+    let due = async |operation: &str| outboxd::ledger::next_due_in(&ledger, &[(operation, false, None)]).await.unwrap();
     assert_eq!(due(NOTE).await, None);
     db.run(
         "select outbox.enqueue('note.publish', '{}', 'b', tenant => 'b', not_before => now() + interval '1 h');

@@ -91,7 +91,7 @@ async fn r7_it_waits_while_the_original_is_open_or_unknown_and_that_costs_no_att
         assert!(row["attempt_id"].is_null() && row["first_sent_at"].is_null(), "{row}");
         assert_eq!(row["budget_from"], row["due_at"], "its time has not begun");
         assert_eq!(sentence(&db, compensation).await, WAITS);
-        let next = next_due_in(&ledger, &[(UNDO, false)]).await.unwrap().expect("looked at again").as_millis();
+        let next = next_due_in(&ledger, &[(UNDO, false, None)]).await.unwrap().expect("looked at again").as_millis();
         assert!((4000..=5000).contains(&next), "in {next} ms");
     };
     waits().await;
@@ -214,7 +214,7 @@ async fn r7_compensations_that_wait_do_not_hold_up_what_does_not() {
         .await;
         due(&db).await;
         while ledger.claim(&[want(UNDO)]).await.unwrap().next_after[0].put_off > 0 {}
-        let next = next_due_in(&ledger, &[(UNDO, false)]).await.unwrap().expect("a next look").as_millis();
+        let next = next_due_in(&ledger, &[(UNDO, false, None)]).await.unwrap().expect("a next look").as_millis();
         assert!((least..=most).contains(&next), "{age}: {next} ms");
     }
 }

@@ -215,12 +215,8 @@ async fn r25_a_lost_send_under_other_pins_mixes_them() {
     let (ledger, slow) = overtaken(&db).await;
     db.run("delete from outbox.attempt").await;
     let finding = finding(Evidence::UnknownAnswer);
-    let told = LateTestimony {
-        claimed: &slow,
-        finding: &finding,
-        pins: OTHER_PINS,
-        history: &history(Evidence::UnknownAnswer),
-    };
+    let history = history(Evidence::UnknownAnswer);
+    let told = LateTestimony::of(&slow, &finding, OTHER_PINS, &history);
     assert_eq!(ledger.testify(told).await.unwrap(), Some(Testimony::Doubt));
     let row = db.delivery(slow.intent.id.0).await;
     assert_eq!((&row["sent_digest"], &row["doubt_attempt"]), (&"\\x".into(), &Value::Null));
@@ -251,12 +247,8 @@ async fn r25_testimony_about_a_pruned_row_is_nothing() {
     let db = Database::new().await;
     let (ledger, slow) = overtaken(&db).await;
     db.run("delete from outbox.delivery").await;
-    let told = LateTestimony {
-        claimed: &slow,
-        finding: &finding(Evidence::Accepted),
-        pins: PINS,
-        history: &history(Evidence::Accepted),
-    };
+    let (finding, history) = (finding(Evidence::Accepted), history(Evidence::Accepted));
+    let told = LateTestimony::of(&slow, &finding, PINS, &history);
     assert_eq!(ledger.testify(told).await.unwrap(), None);
 }
 

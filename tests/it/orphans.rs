@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use outboxd::core::evidence::Evidence;
-use outboxd::ledger::{ClaimMark, Ledger, Want};
+use outboxd::ledger::{ClaimMark, Ledger, Room, Want};
 use outboxd::proving::fake::{Behaviour, Gate};
 use serde_json::Value;
 use uuid::Uuid;
@@ -117,7 +117,7 @@ async fn r11_a_claim_that_hangs_when_the_drain_runs_out_is_given_back() {
 /// Claims under a mark whose answer is thrown away, and gives it back; how many rows that were.
 async fn lose(ledger: &Ledger, wants: &[Want]) -> usize {
     let mark = ClaimMark::new();
-    ledger.claim_as(mark, wants).await.expect("a claim");
+    ledger.claim_as(mark, wants, Room::ANY).await.expect("a claim");
     ledger.give_back(ledger.worker(), mark, Duration::ZERO).await.expect("a statement")
 }
 
@@ -188,7 +188,7 @@ async fn r24_nothing_is_given_back_of_another_claim_or_another_worker() {
     let one = Want { free: 1, ..want(NOTE) };
     let kept = claim(&ours, &one).await.pop().expect("a row");
     let mark = ClaimMark::new();
-    assert_eq!(theirs.claim_as(mark, std::slice::from_ref(&one)).await.expect("a claim").claimed.len(), 1);
+    assert_eq!(theirs.claim_as(mark, std::slice::from_ref(&one), Room::ANY).await.expect("a claim").claimed.len(), 1);
     assert_eq!(ours.give_back("w", mark, MINUTE).await.expect("a statement"), 0);
     assert_eq!(lose(&ours, std::slice::from_ref(&one)).await, 1);
     assert_eq!(db.count("select count(*) from outbox.delivery where state = 'dispatching'").await, 2);
@@ -205,7 +205,7 @@ async fn every_attempt_of_a_claim_begins_with_its_mark_and_is_an_id_of_its_own()
     }
     let mark = ClaimMark::new();
     let want = Want { free: 20, pins: PINS, ..want(NOTE) };
-    let claimed = db.ledger("w").claim_as(mark, &[want]).await.expect("a claim").claimed;
+    let claimed = db.ledger("w").claim_as(mark, &[want], Room::ANY).await.expect("a claim").claimed;
     let attempts: std::collections::BTreeSet<Uuid> = claimed.iter().map(|claimed| claimed.row.attempt.0).collect();
     assert_eq!(attempts.len(), 20);
     assert!(attempts.iter().all(|attempt| ClaimMark::of(*attempt) == mark));

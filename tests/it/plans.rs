@@ -20,8 +20,8 @@ fn settings() -> &'static str {
 async fn prepared(db: &Database) -> Client {
     let session = db.session().await;
     let statements = format!(
-        "{}; prepare claim (text[], boolean[], int[], bigint[], text[], bytea[], boolean[], text, bytea) as {CLAIM};
-         prepare next_due (text[], boolean[]) as {NEXT_DUE}",
+        "{}; prepare claim (text[], boolean[], int[], bigint[], text[], bytea[], boolean[], text, bytea, bigint, bigint, bigint, timestamptz[]) as {CLAIM};
+         prepare next_due (text[], boolean[], timestamptz[]) as {NEXT_DUE}",
         settings()
     );
     session.batch_execute(&statements).await.expect("prepared");
@@ -39,9 +39,15 @@ async fn explain(session: &Client, statement: &str) -> Value {
 
 /// Of both kinds of rows.
 fn claim() -> String {
+    claim_since("-infinity")
+}
+
+/// Of those that have been due since then.
+fn claim_since(since: &str) -> String {
     format!(
         "claim (array['{NOTE}', '{NOTE}'], array[false, true], array[64, 8], array[60000000, 60000000], array['', ''],
-         array['\\x01'::bytea, '\\x01'], array[false, false], 'w', '\\x0102030405060708')"
+         array['\\x01'::bytea, '\\x01'], array[false, false], 'w', '\\x0102030405060708',
+         100000, 1000000, 1000000, array['{since}'::timestamptz, '{since}'])"
     )
 }
 
@@ -117,7 +123,37 @@ async fn b56_a_claim_that_finds_nothing_costs_a_probe_per_tenant() {
     explain(&session, &claim()).await;
     let nothing = explain(&session, &claim()).await;
     assert!(pages(&nothing) <= 60, "{} pages", pages(&nothing));
-    let next_due = explain(&session, "next_due (array['note.publish'], array[false])").await;
+    let next_due =
+        explain(&session, "next_due (array['note.publish'], array[false], array['-infinity'::timestamptz])").await;
     assert!(pages(&next_due) <= 60, "{} pages", pages(&next_due));
     assert!(nodes(&next_due).iter().all(|node| node["Node Type"] != "Seq Scan"));
+}
+
+#[tokio::test]
+async fn b59_a_claim_that_begins_where_the_due_rows_do_steps_over_nothing_dead() {
+    let db = Database::new().await;
+    db.run(
+        "select outbox.enqueue('note.publish', '{}', n::text, not_before => now() - interval '1 hour' + n * interval '1 ms')
+         from generate_series(1, 20200) n",
+    )
+    .await;
+    db.run("vacuum analyze").await;
+    let mut reader = db.session().await;
+    let pinned = reader.build_transaction().isolation_level(tokio_postgres::IsolationLevel::RepeatableRead);
+    let pinned = pinned.start().await.unwrap();
+    pinned.query("select from outbox.delivery limit 1", &[]).await.unwrap();
+    db.run(
+        "update outbox.delivery d set state = 'dispatching', fence = 1, worker = 'w', attempt_id = gen_random_uuid(),
+           due_at = now() + interval '1 hour' from outbox.action a where a.action_id = d.action_id and a.retry_key::int <= 20000;
+         update outbox.delivery set state = 'succeeded', step = 'conclude', due_at = null, worker = null, closed_at = now()
+           where state = 'dispatching'",
+    )
+    .await;
+    let since: String = db.one("select min(due_at)::text from outbox.delivery", &[]).await;
+    let session = prepared(&db).await;
+    explain(&session, &claim_since(&since)).await;
+    let (edge, begun) = (explain(&session, &claim()).await, explain(&session, &claim_since(&since)).await);
+    assert_eq!((&edge["Actual Rows"], &begun["Actual Rows"]), (&Value::from(65), &Value::from(65)));
+    // What it claims costs both the same; the pages of what is dead come on top of it.
+    assert!(pages(&begun) + 500 < pages(&edge), "{} pages, {} from the edge", pages(&begun), pages(&edge));
 }

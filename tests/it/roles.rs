@@ -167,6 +167,9 @@ async fn r24_a_dispatcher_can_run_every_statement_of_the_ledger() {
     let url = login(&db, "outbox_dispatcher").await;
     let ledger = ledger::connect(&Secret::new(url.clone()), 2, "w").unwrap();
     ledger.check_schema().await.unwrap();
+    assert!(ledger.recognise().await.unwrap().readable);
+    ledger.clock().await.unwrap();
+    assert_eq!(ledger.give_back("w", ledger::ClaimMark::new(), Duration::ZERO).await.unwrap(), 0);
     let of = |effect| InventoryRow {
         operation: NOTE,
         destination: "fake",
@@ -175,6 +178,7 @@ async fn r24_a_dispatcher_can_run_every_statement_of_the_ledger() {
         meaning: "Publish a note",
         owner: "tests",
         absence: Some(Duration::from_secs(60)),
+        body_max: 1 << 20,
     };
     ledger.write_inventory(&[of("keyed")]).await.unwrap();
     ledger.write_inventory(&[of("idempotent")]).await.unwrap();
@@ -193,7 +197,7 @@ async fn r24_a_dispatcher_can_run_every_statement_of_the_ledger() {
     assert_eq!(ledger.mark(std::slice::from_ref(&marked)).await.unwrap().len(), 1);
     assert!(settle(&ledger, &marked, Evidence::Accepted).await);
     assert_eq!(ledger.open_rows().await.unwrap(), ledger::OpenRows::default());
-    assert_eq!(ledger::next_due_in(&ledger, &[(NOTE, false)]).await.unwrap(), None);
+    assert_eq!(ledger::next_due_in(&ledger, &[(NOTE, false, None)]).await.unwrap(), None);
     let keep = [Keep { operation: NOTE, payload: Duration::ZERO, identity: Duration::from_secs(60) }];
     assert_eq!(ledger.prunable(&keep).await.unwrap().actions, 1);
     assert_eq!(ledger.prune(&keep).await.unwrap(), Pruned::Done { actions: 1, tombstones: 0 });
@@ -211,6 +215,8 @@ async fn r24_a_dispatcher_can_do_nothing_but_its_work() {
     db.enqueue(NOTE, "{}", "k").await;
     let dispatcher = member(&db, "outbox_dispatcher").await;
     for sql in [
+        "select outbox.accept_cluster(1, 1)",
+        "update outbox.ledger set timeline = 2",
         "select outbox.enqueue('note.publish', '{}', 'k2')",
         "select outbox.cancel(gen_random_uuid(), 'me', 'why')",
         "select outbox.revoke('me', 'why', tenant => 't')",

@@ -41,8 +41,28 @@ pub(super) const KEYS: &[KeyDoc] = &[
         "whether NOTIFY of an enqueueing transaction wakes it",
     ),
     key("dispatcher", "drain_timeout", up_to(HOUR), secs(25), "how long a stopping daemon waits for what is in flight"),
-    later("dispatcher", "journal"),
-    later("dispatcher", "body_max_bytes"),
+    key(
+        "dispatcher",
+        "journal",
+        Kind::Text,
+        Need::Optional("kept in memory only"),
+        "a file, relative to this one, for outcomes that the database did not take: the next start writes them down; one \
+         for each daemon",
+    ),
+    key(
+        "dispatcher",
+        "bytes_in_flight_max",
+        Kind::Integer { min: 1 << 20, max: 4_000_000_000 },
+        whole(64 << 20),
+        "bytes of bodies in memory at once; one more goes in any case, so that the largest does not wait for ever",
+    ),
+    key(
+        "dispatcher",
+        "body_max_bytes",
+        Kind::Integer { min: 65_536, max: 512 << 20 },
+        whole(16 << 20),
+        "the longest body: a longer one is refused at enqueue, and is not sent where it was enqueued before",
+    ),
     key(
         "log",
         "format",

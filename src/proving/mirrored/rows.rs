@@ -172,6 +172,7 @@ impl Case {
         [false, true].map(|asks| Want {
             operation: self.operation.clone(),
             asks,
+            since: None,
             free: 1,
             timeout: ticks(TIMEOUT),
             margin: ticks(LEASE - TIMEOUT),
@@ -206,6 +207,7 @@ impl Case {
                 doubt: worker.doubt.map(|doubt| Doubt { since: self.at(doubt.since), ..doubt.core() }),
                 ..model
             },
+            oversize: None,
             lease: Lease { asked_at, deadline: asked_at.plus(ticks(TIMEOUT)), timeout: ticks(TIMEOUT) },
         }
     }

@@ -170,7 +170,7 @@ impl Bench {
         let before = *world;
         let claimed = case.claimed(world, worker);
         let (finding, history) = (Finding::new(evidence, None), history(worker, evidence));
-        let told = LateTestimony { claimed: &claimed, finding: &finding, pins: pins(worker.pins), history: &history };
+        let told = LateTestimony::of(&claimed, &finding, pins(worker.pins), &history);
         let meaning = self.ledger.testify(told).await.expect("a testimony").expect("a row");
         let expected = mirror::testify(world, worker, evidence, Mistake::None);
         let about = format!("{kind}: testify {evidence:?} of {worker:?}: {meaning:?}");

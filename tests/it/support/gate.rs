@@ -41,6 +41,10 @@ impl GatedClaim {
                         &no,
                         &"gated",
                         &b"gated".repeat(2)[..8].to_vec(),
+                        &i64::MAX,
+                        &i64::MAX,
+                        &i64::MAX,
+                        &vec![outboxd::core::time::Timestamp::EARLIEST],
                     ],
                 )
                 .await

@@ -32,6 +32,7 @@ pub fn want(operation: &str) -> Want {
         after: String::new(),
         pins: PINS,
         marks: false,
+        since: None,
     }
 }
 
@@ -138,8 +139,8 @@ pub async fn settle(ledger: &Ledger, claimed: &Claimed, evidence: Evidence) -> b
 /// Late testimony of a claim; what becomes of it.
 pub async fn testify(ledger: &Ledger, claimed: &Claimed, evidence: Evidence) -> Testimony {
     let finding = Finding { receipt: Some("late-receipt".into()), ..finding(evidence) };
-    let told = LateTestimony { claimed, finding: &finding, pins: PINS, history: &history(evidence) };
-    ledger.testify(told).await.expect("a testimony").expect("a row")
+    let history = history(evidence);
+    ledger.testify(LateTestimony::of(claimed, &finding, PINS, &history)).await.expect("a testimony").expect("a row")
 }
 
 /// One action, claimed.

@@ -1,0 +1,133 @@
+//! What a journal holds at a start goes to the ledger. Doing it twice does nothing the second time: an attempt that is in
+//! the history was written before, whoever wrote it.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::Journal;
+use super::record::Kept;
+use crate::core::action::Step;
+use crate::core::late::Testimony;
+use crate::ledger::{DatabaseClock, LateTestimony, Ledger, LedgerError, Settlement, Standing};
+use crate::log::events::{self, About, Replayed};
+
+/// Between two tries at a row that somebody else has locked; each try waits for the lock itself.
+const LOCKED: Duration = Duration::from_millis(100);
+/// How far back claims of a worker that is gone are looked for: longer than any lease.
+const LONG_AGO: Duration = Duration::from_secs(86_400);
+
+/// What became of an outcome.
+enum Fate {
+    Written,
+    Late,
+    /// The ledger had it, or the row has gone on without it.
+    Known,
+    Refused,
+}
+
+impl Journal {
+    /// Writes down what was in the file at the start. Nothing must be claimed before this has returned `Ok`; where the
+    /// ledger doesn't answer it goes on where it stopped.
+    ///
+    /// # Errors
+    /// Of the session; and where the file was written for another ledger.
+    pub(in crate::dispatcher) async fn replay(&self, ledger: &Ledger, id: Uuid) -> Result<(), LedgerError> {
+        let Some(inner) = &self.0 else { return Ok(()) };
+        inner.lock().ledger = Some(id);
+        let mut replayed = Replayed::default();
+        loop {
+            let Some(frame) = inner.lock().found.first().cloned() else { break };
+            if frame.ledger != id {
+                return Err(LedgerError::OtherLedger { theirs: frame.ledger, ours: id });
+            }
+            let theirs = ledger.on_behalf_of(&frame.worker);
+            for kept in &frame.outcomes {
+                replayed.outcomes += 1;
+                match write_down(&theirs, kept).await? {
+                    Fate::Written => replayed.written += 1,
+                    Fate::Late => replayed.late += 1,
+                    Fate::Known => replayed.known += 1,
+                    Fate::Refused => replayed.refused += 1,
+                }
+            }
+            for mark in &frame.unanswered {
+                replayed.given_back += ledger.give_back(&frame.worker, *mark, LONG_AGO).await?;
+            }
+            inner.lock().found.remove(0);
+        }
+        if replayed != Replayed::default() {
+            events::journal_replayed(&replayed);
+            inner.clear().await;
+        }
+        Ok(())
+    }
+}
+
+async fn write_down(ledger: &Ledger, kept: &Kept) -> Result<Fate, LedgerError> {
+    loop {
+        match try_to_write_down(ledger, kept).await {
+            Err(error) if error.passes() => tokio::time::sleep(LOCKED).await,
+            Err(error) if error.is_session() => return Err(error),
+            Err(error) => {
+                events::settle_refused(kept.settlement.action, &error);
+                return Ok(Fate::Refused);
+            }
+            Ok(fate) => return Ok(fate),
+        }
+    }
+}
+
+async fn try_to_write_down(ledger: &Ledger, kept: &Kept) -> Result<Fate, LedgerError> {
+    let clock = ledger.clock().await?;
+    let action = kept.settlement.action;
+    let settlement = aged(kept, clock);
+    if ledger.settle(std::slice::from_ref(&settlement)).await?.contains(&action) {
+        return Ok(Fate::Written);
+    }
+    let standing = ledger.standing(&[&settlement]).await?;
+    let sent = settlement.history.as_ref().filter(|history| history.kind == Step::Send);
+    match (standing.get(&action), sent) {
+        (None | Some(Standing::SettledBefore), _) => Ok(Fate::Known),
+        // Only a send testifies. Where the row is still that worker's, its claim lapses and finds what this has told.
+        (Some(Standing::Changed(_) | Standing::Overtaken), Some(history)) => {
+            let told = LateTestimony {
+                action,
+                attempt: settlement.row.attempt,
+                fence: settlement.fence,
+                number: settlement.row.attempts.saturating_add(1),
+                evidence: kept.evidence,
+                receipt: settlement.transition.receipt.as_deref(),
+                pins: kept.pins,
+                history,
+                left: (clock.at_most_since(settlement.row.claimed_at), {
+                    clock.at_least_since(settlement.row.claimed_at.plus(kept.timeout))
+                }),
+            };
+            tell(kept, ledger.testify(told).await?);
+            Ok(Fate::Late)
+        }
+        (Some(Standing::Changed(_) | Standing::Overtaken), None) => Ok(Fate::Known),
+    }
+}
+
+/// With the time since its claim.
+fn aged(kept: &Kept, clock: DatabaseClock) -> Settlement {
+    let mut settlement = kept.settlement.clone();
+    if let Some(history) = &mut settlement.history {
+        history.started_ago = clock.at_most_since(settlement.row.claimed_at);
+    }
+    settlement
+}
+
+fn tell(kept: &Kept, testimony: Option<Testimony>) {
+    let about = About {
+        action: kept.settlement.action,
+        operation: &kept.operation,
+        destination: &kept.destination,
+        attempt: kept.settlement.transition.attempts,
+        fence: kept.settlement.fence,
+    };
+    let receipt = kept.settlement.transition.receipt.as_deref().unwrap_or_default();
+    crate::dispatcher::telling::testified(about, kept.evidence, receipt, testimony);
+}

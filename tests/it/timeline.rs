@@ -1,0 +1,125 @@
+//! Durable before sent: a daemon notices that its ledger is on another cluster or timeline, and sends nothing there until
+//! somebody has looked.
+
+use outboxd::core::target::Secret;
+use outboxd::ledger::{self, LedgerError};
+use outboxd::proving::cluster::{Cluster, ClusterOptions, StopMode};
+use outboxd::proving::daemon::Daemon;
+use outboxd::proving::session;
+
+use crate::support::World;
+use crate::support::world::{SOON, lines_of};
+
+async fn accept(world: &World) -> String {
+    let file = world.dir.path().join("accept.toml");
+    std::fs::write(&file, world.config()).expect("a file");
+    let output = tokio::process::Command::new(World::binary())
+        .args(["migrate", "--accept-timeline", "--config"])
+        .arg(&file)
+        .output()
+        .await
+        .expect("output");
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The daemon ends, and says why.
+async fn refuses(daemon: &mut Daemon) -> String {
+    assert_eq!(daemon.ended(SOON).await.expect("it ends").code(), Some(1));
+    let refused = lines_of(&daemon.log(), "ledger refused");
+    assert_eq!(refused.len(), 1, "{}", daemon.log());
+    refused[0]["error"].as_str().expect("an error").to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r11_another_timeline_is_refused_until_it_is_accepted() {
+    let world = World::new().await;
+    let mut daemon = world.daemon().await;
+    assert_eq!(daemon.terminate(SOON).await.expect("it ends").code(), Some(0));
+    let known = "select count(*) from outbox.ledger where system_identifier is not null and timeline = 1";
+    assert_eq!(world.db.count(known).await, 1, "remembered");
+    let action = world.enqueue("n-1").await;
+    world.db.run("update outbox.ledger set timeline = 7").await;
+    let error = refuses(&mut world.start()).await;
+    assert!(error.contains("timeline 7; now") && error.contains("timeline 1)"), "{error}");
+    assert!(error.contains("outboxd migrate --accept-timeline"), "{error}");
+    // A migration alone accepts nothing.
+    assert_eq!(world.command("migrate", &world.config()).await.status.code(), Some(0));
+    refuses(&mut world.start()).await;
+    assert_eq!((world.fake.tally().requests, world.standing(action).await.fence), (0, 0));
+    assert!(accept(&world).await.contains("timeline 1"));
+    let _daemon = world.daemon().await;
+    world.until(action, "succeeded").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r11_another_cluster_that_is_met_at_a_reconnect_ends_a_running_daemon() {
+    let world = World::new().await;
+    let mut daemon = world.daemon().await;
+    world.db.run("update outbox.ledger set system_identifier = system_identifier + 1").await;
+    let action = world.enqueue("before").await;
+    world.until(action, "succeeded").await;
+    world
+        .db
+        .run(
+            "select pg_terminate_backend(pid) from pg_stat_activity
+               where application_name = 'outboxd' and datname = current_database()",
+        )
+        .await;
+    let error = refuses(&mut daemon).await;
+    assert!(error.contains("another cluster"), "{error}");
+    let after = world.enqueue("after").await;
+    assert_eq!((world.fake.tally().requests, world.standing(after).await.fence), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r11_a_cluster_that_was_recovered_from_its_archive_is_another_timeline() {
+    let options = ClusterOptions::default().set("fsync", "off").set("wal_level", "replica");
+    let mut cluster = Cluster::start(options.set("restore_command", "false")).expect("a cluster of its own");
+    let url = cluster.url("postgres", "postgres");
+    ledger::migrate(&Secret::new(&url)).await.expect("a schema");
+    let ledger = ledger::connect(&Secret::new(&url), 2, "w").expect("a ledger");
+    let first = ledger.recognise().await.expect("remembered");
+    assert!(first.readable);
+    assert_eq!(ledger.recognise().await.expect("the same"), first);
+    cluster.stop(StopMode::Fast).expect("it stops");
+    std::fs::write(cluster.data_dir().join("recovery.signal"), "").expect("a file");
+    cluster.resume().expect("it recovers, and is promoted");
+    let client = session::connect(&url).await.expect("a session");
+    let recovered = async {
+        while client.query_one("select pg_is_in_recovery()", &[]).await.expect("an answer").get(0) {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(SOON, recovered).await.expect("recovered");
+    let ledger = ledger::connect(&Secret::new(&url), 2, "w").expect("a ledger");
+    let refused = ledger.recognise().await.expect_err("another timeline");
+    assert!(matches!(refused, LedgerError::OtherCluster { .. }), "{refused}");
+    assert!(refused.to_string().contains("timeline 2)"), "{refused}");
+    let accepted = ledger::accept_cluster(&Secret::new(&url)).await.expect("accepted");
+    assert!(accepted.ends_with("timeline 2"), "{accepted}");
+    assert_eq!(ledger.recognise().await.expect("the same ledger").ledger, first.ledger);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_of_the_cluster_is_not_compared() {
+    let mut world = World::new().await;
+    world
+        .db
+        .run(&format!(
+            "create role narrow_{0} login superuser; alter role narrow_{0} nosuperuser;
+             grant usage on schema outbox to narrow_{0}; grant all on all tables in schema outbox to narrow_{0};
+             grant execute on all functions in schema outbox to narrow_{0};
+             revoke execute on function pg_control_system() from public;
+             revoke execute on function pg_walfile_name(pg_lsn) from public",
+            world.db.name
+        ))
+        .await;
+    world.url = world.db.url_as(&format!("narrow_{}", world.db.name));
+    let daemon = world.daemon().await;
+    daemon.logged("cluster unreadable", SOON).await.expect("said at debug");
+    let action = world.enqueue("n-1").await;
+    world.until(action, "succeeded").await;
+    assert_eq!(world.db.count("select count(*) from outbox.ledger where system_identifier is null").await, 1);
+    drop(daemon);
+}
