@@ -1,4 +1,4 @@
-//! Forgetting what is old enough, a little at a time; and noticing what nobody takes.
+//! Forgetting what is old enough, a little at a time; noticing what nobody takes, and queues that nobody moves on.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,6 +8,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Memory;
+use super::queues;
 use super::roster::Roster;
 use crate::ledger::{Keep, Ledger, LedgerError, Pruned, overdue_elsewhere};
 use crate::log::events;
@@ -19,6 +20,7 @@ const BREATH: Duration = Duration::from_millis(200);
 /// next round goes on. What has been due for two rounds is overdue.
 pub async fn run(ledger: Ledger, rosters: watch::Receiver<Arc<Roster>>, round: Duration, drain: CancellationToken) {
     let (mut told, mut was_refused) = (BTreeSet::new(), false);
+    let mut queue = queues::mend(&ledger, None).await;
     // Daemons that are started together don't come all at once.
     let mut wait = round.mul_f64(rand::random_range(0.2..1.0));
     loop {
@@ -26,6 +28,7 @@ pub async fn run(ledger: Ledger, rosters: watch::Receiver<Arc<Roster>>, round: D
             () = tokio::time::sleep(wait) => wait = round,
             () = drain.cancelled() => return,
         }
+        queue = queues::mend(&ledger, queue).await;
         // What is in force now.
         let roster = Arc::clone(&rosters.borrow());
         let memory = &roster.memory;

@@ -44,6 +44,7 @@ impl Claimer {
         tokio::select! {
             () = tokio::time::sleep(at_most) => {}
             () = self.sleeper.rung() => {}
+            () = self.turns.notified() => {}
             () = self.slots.freed(), if full => {}
             Ok(()) = self.rosters.changed() => {}
             () = self.stop.drain.cancelled() => {}

@@ -35,6 +35,7 @@ mod daemon_oauth;
 #[cfg(feature = "test-hooks")]
 mod daemon_panic;
 mod daemon_poison;
+mod daemon_queue;
 mod daemon_reload;
 mod daemon_retry;
 mod daemon_rows;
@@ -56,6 +57,9 @@ mod orphans;
 mod plans;
 mod presets;
 mod prune;
+mod queue_held;
+mod queue_order;
+mod queue_turns;
 mod resolve;
 mod retry;
 mod roles;

@@ -200,6 +200,7 @@ pub fn operation(effect: Effect, contract: Contract) -> Operation {
             pins: PINS,
         },
         response_max_bytes: 65_536,
+        hold_on_failure: false,
         cost: None,
     }
 }
