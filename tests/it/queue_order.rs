@@ -81,7 +81,7 @@ async fn dispatch(ledger: Ledger, seen: Arc<Seen>, left: Arc<AtomicI64>, seed: u
             turn += 1;
             tokio::time::sleep(Duration::from_micros(u64::try_from(turn * 37 % 1500).unwrap())).await;
             // Some are throttled at first: they hold their queue, and go on after a while.
-            let throttled = turn % 9 == 0 && claimed.row.attempts == 0;
+            let throttled = turn.is_multiple_of(9) && claimed.row.attempts == 0;
             batch.push(if throttled { settlement(claimed, &finding(Evidence::Deferred)) } else { accepted(claimed) });
             seen.end(account);
         }
@@ -132,9 +132,9 @@ async fn r27_transactions_that_serialise_on_their_own_rows_take_effect_in_the_or
         }
     };
     tokio::time::timeout(3 * SOON, all).await.expect("no queue is stuck");
-    let order = seen.order.lock().unwrap();
+    let order = seen.order.lock().unwrap().clone();
     assert_eq!(order.len(), ACCOUNTS);
-    for (account, versions) in &*order {
+    for (account, versions) in &order {
         let expected: Vec<i64> = (1..=i64::try_from(versions.len()).unwrap()).collect();
         assert_eq!(*versions, expected, "account {account}");
     }
