@@ -84,7 +84,6 @@ pub fn committed() -> Story {
             sent_under: SentUnder::Nothing,
             reason: None,
             receipt: None,
-            parked: false,
             closed_at: None,
         },
         cancellation: None,
@@ -92,6 +91,7 @@ pub fn committed() -> Story {
         history: vec![],
         compensates: None,
         compensated_by: vec![],
+        queue: None,
         inventory: None,
     }
 }
