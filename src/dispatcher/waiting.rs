@@ -46,6 +46,7 @@ impl Claimer {
             () = self.sleeper.rung() => {}
             () = self.slots.freed(), if full => {}
             Ok(()) = self.rosters.changed() => {}
+            () = self.pauses.sooner() => {}
             () = self.stop.drain.cancelled() => {}
         }
     }
@@ -68,6 +69,7 @@ impl Claimer {
             tokio::select! {
                 () = self.slots.freed() => {}
                 () = tokio::time::sleep(probe.min(self.settings.poll_interval)) => {}
+                () = self.pauses.sooner() => {}
                 () = self.stop.drain.cancelled() => return,
             }
         }

@@ -119,7 +119,7 @@ pub fn history(evidence: Evidence) -> History {
 
 /// What the core decides about a claim that learnt this.
 pub fn settlement(claimed: &Claimed, finding: &Finding) -> Settlement {
-    let moment = Moment { now: claimed.database_now(), paused: Duration::ZERO, dice: Dice::new(0.5) };
+    let moment = Moment { now: claimed.database_now(), paused: Duration::ZERO, probed: false, dice: Dice::new(0.5) };
     Settlement {
         action: claimed.intent.id,
         fence: claimed.fence,
