@@ -92,8 +92,8 @@ async fn a_request_is_heard_without_a_doorbell_and_without_a_statement_in_quiet_
     let config = world.config().replace("stats_interval = \"1s\"", "stats_interval = \"60s\"");
     let daemon = world.start_with(&config);
     daemon.logged("outboxd started", SOON).await.expect("started");
-    let quiet = world.transactions_within(Duration::from_secs(3)).await;
-    assert!(quiet <= 1, "{quiet} transactions in three seconds in which nothing happens");
+    let quiet = world.transactions_per_second(Duration::from_secs(4)).await;
+    assert!(quiet < 2.0, "{quiet} transactions a second in which nothing happens, the test's own included");
     drop(daemon);
 
     answer.store(401, Ordering::Relaxed);
