@@ -5,6 +5,7 @@ mod cancel;
 mod check;
 mod contracts;
 mod demo;
+mod destinations;
 mod inventory;
 mod list;
 mod migrate;
@@ -21,6 +22,7 @@ mod run;
 mod schema;
 mod set_up;
 mod show;
+mod standing;
 mod status;
 
 use std::path::PathBuf;
@@ -84,6 +86,8 @@ enum Command {
     Schema,
     /// How it stands: what is due, in flight and unknown, by operation and destination
     Status(status::Options),
+    /// How the destinations stand with the daemons; `resume` has a paused one probed at once
+    Destinations(destinations::Options),
     /// List actions, the youngest first
     List(list::Options),
     /// List what only a person can decide, the longest unknown first
@@ -154,6 +158,7 @@ pub fn main() -> ExitCode {
             Command::Contracts(options) => contracts::run(&options),
             Command::Schema => schema::run(),
             Command::Status(options) => status::run(options).await,
+            Command::Destinations(options) => destinations::run(options).await,
             Command::List(options) => list::run(options).await,
             Command::Review(options) => review::run(options).await,
             Command::Show(options) => show::run(options).await,

@@ -8,7 +8,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use super::delivery::{self, Outcome};
 use super::health::{Health, Who};
 use super::orphans::Orphans;
-use super::pauses::{Change, Pauses};
+use super::pauses::Pauses;
 use super::rest::Sleeper;
 use super::roster::Roster;
 use super::route::Route;
@@ -16,9 +16,7 @@ use super::slots::{Slot, Slots, Stream};
 use super::walk::{Found, Walk};
 use super::{Settings, Stop};
 use crate::core::contract::Effect;
-use crate::core::evidence::Evidence;
 use crate::core::next_step::{Plan, next_step};
-use crate::core::reason::Reason;
 use crate::ledger::{Claimed, InventoryRow, Ledger, LedgerError, Want};
 use crate::log::events;
 
@@ -154,7 +152,7 @@ impl Claimer {
             got[at] += 1;
             let slot = self.slots.take(stream);
             let route = &self.roster.routes[stream.operation];
-            self.pauses.claimed(route.destination_index);
+            self.pauses.claimed(route.destination_index, claimed.lease.asked_at);
             match written_first(&claimed, route) {
                 Some(writes) => first.entry((stream.operation, writes)).or_default().push((claimed, slot)),
                 None => self.start(route, claimed, slot),
@@ -211,7 +209,7 @@ impl Claimer {
             } else {
                 delivery::deliver(route, claimed, &stop.abandon).await
             };
-            report(&pauses, &outcome);
+            pauses.learnt(&outcome);
             // The settler outlives every sender.
             let _ = outcomes.send(outcome).await;
             drop(slot);
@@ -234,7 +232,7 @@ impl Claimer {
                 // Overtaken, or not known to be written: nothing leaves, and the row says so.
                 Ok(_) | Err(_) => {
                     let outcome = delivery::hand_back(Arc::clone(route), claimed);
-                    report(&self.pauses, &outcome);
+                    self.pauses.learnt(&outcome);
                     let _ = self.outcomes.send(outcome).await;
                     drop(slot);
                 }
@@ -279,23 +277,5 @@ fn written_first(claimed: &Claimed, route: &Route) -> Option<Writes> {
             route.destination.can_cancel(operation, &claimed.intent, &claim).then_some(Writes::Cancel)
         }
         Plan::Lookup | Plan::Conclude(_) => None,
-    }
-}
-
-fn report(pauses: &Pauses, outcome: &Outcome) {
-    if outcome.tried.is_none() {
-        return pauses.not_sent(outcome.route.destination_index);
-    }
-    let name = &outcome.route.operation.target;
-    let answered = outcome.finding.status.is_some();
-    // A lookup can be refused for our credentials too; its evidence is that it settled nothing. Without a token there is
-    // nothing to send with.
-    let without = [Reason::CredentialsRefused, Reason::CredentialsUnavailable];
-    let blocked = outcome.finding.evidence == Evidence::Blocked
-        || outcome.finding.reason.is_some_and(|reason| without.contains(&reason));
-    match pauses.learnt(outcome.route.destination_index, blocked, answered) {
-        Change::None => {}
-        Change::Paused => events::destination_paused(name, outcome.finding.status),
-        Change::Resumed { paused, probes } => events::destination_resumed(name, paused, probes),
     }
 }

@@ -131,7 +131,8 @@ fn moment(route: &Route, claimed: &Claimed) -> Moment {
         .row
         .doubt
         .map_or(Duration::ZERO, |doubt| route.pauses.paused_within(route.destination_index, now.since(doubt.since)));
-    Moment { now, paused, dice: Dice::new(rand::random()) }
+    let probed = route.pauses.is_paused(route.destination_index);
+    Moment { now, paused, probed, dice: Dice::new(rand::random()) }
 }
 
 async fn send(route: &Route, claimed: &Claimed, limits: Limits) -> Finding {

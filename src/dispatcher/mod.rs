@@ -5,7 +5,9 @@ mod delivery;
 mod health;
 mod janitor;
 mod orphans;
+mod pause;
 mod pauses;
+mod presence;
 mod queues;
 mod reconnect;
 mod rest;
@@ -35,6 +37,7 @@ use claimer::Claimer;
 use health::Health;
 use orphans::Orphans;
 use pauses::Pauses;
+use presence::Presence;
 use rest::Sleeper;
 pub use roster::Reloader;
 use roster::Roster;
@@ -151,6 +154,15 @@ impl Dispatcher {
         let roster = Arc::clone(&self.roster.borrow());
         let slots = Slots::new(self.settings.max_in_flight, &roster.destination_max, &roster.limits);
         let counts = slots.counts();
+        let presence = Presence {
+            ledger: self.ledger.clone(),
+            rosters: self.roster.clone(),
+            pauses: Arc::clone(&self.pauses),
+            counts: Arc::clone(&counts),
+            interval: self.settings.stats_interval,
+            drain: stop.drain.clone(),
+        };
+        let mut presence = tokio::spawn(presence.run());
         let drain_timeout = self.settings.drain_timeout;
         let (orphans, ledger) = (Arc::new(Orphans::default()), self.ledger.clone());
         let claimer = Claimer {
@@ -187,6 +199,11 @@ impl Dispatcher {
         timer.abort();
         lines.abort();
         janitor.abort();
+        if stop.drain.is_cancelled() {
+            // It says that this daemon goes; where nobody hears that, it is not believed for long.
+            let _ = tokio::time::timeout(LAST_WORDS, &mut presence).await;
+        }
+        presence.abort();
         for action in &abandoned {
             events::abandoned(*action);
         }

@@ -19,6 +19,8 @@ pub struct Roster {
     pub routes: Vec<Arc<Route>>,
     /// Of each route.
     pub limits: Vec<Limit>,
+    /// Destinations by number, also those that are no more.
+    pub names: Vec<String>,
     /// The most requests at once, by the number of the destination; 0 for one that is no more.
     pub destination_max: Vec<u32>,
     /// How many destinations there are.
@@ -96,11 +98,13 @@ impl Maker {
                 operation,
                 destination: Arc::clone(&client.destination),
                 destination_index: client.number,
+                host_from_data: client.target.host_from_data(),
                 pauses: Arc::clone(&self.pauses),
             }));
         }
         let destinations = self.clients.len();
-        Ok(Roster { routes, limits, destination_max, destinations, changed, memory: catalogue.memory })
+        let names = self.destinations.0.clone();
+        Ok(Roster { routes, limits, names, destination_max, destinations, changed, memory: catalogue.memory })
     }
 }
 

@@ -39,6 +39,10 @@ struct Used {
 }
 
 impl Used {
+    fn both(self) -> u32 {
+        self.sends + self.asks
+    }
+
     fn count(&mut self, asks: bool) -> &mut u32 {
         if asks { &mut self.asks } else { &mut self.sends }
     }
@@ -216,8 +220,12 @@ impl Slots {
 impl Counts {
     /// Slots in use.
     pub fn in_use(&self) -> u32 {
-        let all = self.lock().all;
-        all.sends + all.asks
+        self.lock().all.both()
+    }
+
+    /// Slots in use of each destination, by number.
+    pub fn by_destination(&self) -> Vec<u32> {
+        self.lock().destinations.iter().map(|used| used.both()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, InUse> {

@@ -47,6 +47,7 @@ impl Claimer {
             () = self.turns.notified() => {}
             () = self.slots.freed(), if full => {}
             Ok(()) = self.rosters.changed() => {}
+            () = self.pauses.sooner() => {}
             () = self.stop.drain.cancelled() => {}
         }
     }
@@ -69,6 +70,7 @@ impl Claimer {
             tokio::select! {
                 () = self.slots.freed() => {}
                 () = tokio::time::sleep(probe.min(self.settings.poll_interval)) => {}
+                () = self.pauses.sooner() => {}
                 () = self.stop.drain.cancelled() => return,
             }
         }

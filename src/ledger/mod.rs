@@ -3,6 +3,7 @@
 
 mod bell;
 mod claim;
+mod daemons;
 mod error;
 mod give_back;
 mod inventory;
@@ -24,6 +25,7 @@ use deadpool_postgres::Pool;
 
 pub use bell::{Bell, Door};
 pub use claim::{Claimed, Claims, Lease, NextAfter, Want};
+pub use daemons::{DaemonSeen, DestinationReport, DestinationSeen, OPEN, ResumeRequest};
 pub use error::LedgerError;
 pub use give_back::ClaimMark;
 pub use inventory::InventoryRow;

@@ -204,13 +204,28 @@ pub fn abandoned(action: ActionId) {
 }
 
 /// The destination refused our credentials, or there are none to be had: nothing but a probe is sent to it.
-pub fn destination_paused(destination: &str, status: Option<u16>) {
-    error!(destination, status, fix = "auth of this destination", "destination paused");
+pub fn destination_paused(destination: &str, reason: &str, status: Option<u16>) {
+    error!(destination, reason, status, fix = "auth of this destination", "destination paused");
 }
 
-/// A probe passed.
-pub fn destination_resumed(destination: &str, paused: Duration, probes: u32) {
-    info!(destination, paused_ms = ms(paused), probes, "destination resumed");
+/// Nothing has reached the destination, several times in a row: nothing but a probe is sent to it.
+pub fn destination_unreachable(destination: &str, reason: &str, detail: &str) {
+    warn!(destination, reason, detail, "destination unreachable");
+}
+
+/// No answer has come from the destination, many times in a row: nothing but a probe is sent to it.
+pub fn destination_silent(destination: &str, reason: &str, status: Option<u16>, detail: &str) {
+    warn!(destination, reason, status, detail, "destination silent");
+}
+
+/// A person has asked that a paused destination be probed at once.
+pub fn probe_requested(destination: &str) {
+    info!(destination, "probe requested");
+}
+
+/// It answers, or takes our credentials, again. `why` it was paused: `credentials`, `unreachable` or `silent`.
+pub fn destination_resumed(destination: &str, why: &str, paused: Duration, probes: u32) {
+    info!(destination, why, paused_ms = ms(paused), probes, "destination resumed");
 }
 
 /// Nothing is claimed or sent until the ledger is back.

@@ -113,7 +113,7 @@ impl Bench {
         }
         let mut first = learnt.is_none();
         let mut held = case.claimed(world, &worker).row;
-        let moment = Moment { now: now(), paused: Duration::ZERO, dice: Dice::new(0.0) };
+        let moment = Moment { now: now(), paused: Duration::ZERO, probed: false, dice: Dice::new(0.0) };
         loop {
             let row = next.core_row(&worker);
             let evidence = if worker.proof { Evidence::Proof } else { learnt.unwrap_or(Evidence::NotSent) };

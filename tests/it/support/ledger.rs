@@ -120,7 +120,7 @@ pub fn history(evidence: Evidence) -> History {
 
 /// What the core decides about a claim that learnt this.
 pub fn settlement(claimed: &Claimed, finding: &Finding) -> Settlement {
-    let moment = Moment { now: claimed.database_now(), paused: Duration::ZERO, dice: Dice::new(0.5) };
+    let moment = Moment { now: claimed.database_now(), paused: Duration::ZERO, probed: false, dice: Dice::new(0.5) };
     let transition = decide(&claimed.row, finding, &terms(), moment);
     Settlement {
         action: claimed.intent.id,
