@@ -10,7 +10,7 @@ use super::session::session_config;
 use crate::core::target::Secret;
 
 /// The version that this binary was built for.
-pub const SCHEMA_VERSION: i32 = 8;
+pub const SCHEMA_VERSION: i32 = 9;
 
 /// Only one migration runs at a time; the others wait and find the work done. refinery takes no lock of its own.
 const MIGRATION_LOCK: i64 = 7_813_402_954_201_167_430;
