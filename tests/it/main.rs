@@ -13,6 +13,7 @@ mod cli_choices;
 mod cli_list;
 mod cli_plans;
 mod cli_prune;
+mod cli_queue;
 mod cli_rule;
 mod cli_show;
 mod compensation;

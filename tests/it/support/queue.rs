@@ -31,12 +31,20 @@ pub async fn take(ledger: &Ledger) -> Vec<Claimed> {
     claim(ledger, &want(NOTE)).await
 }
 
-/// The one action that may be sent now.
+/// The one action that may be sent now, or in a moment: a session that was refused something lets go of its rows just
+/// after it has said so.
 pub async fn take_one(ledger: &Ledger) -> Claimed {
-    let mut taken = take(ledger).await;
-    let one = taken.pop().expect("one that has its turn");
-    assert!(taken.is_empty(), "more than one has its turn: {taken:?}");
-    one
+    let wait = async {
+        loop {
+            let mut taken = take(ledger).await;
+            assert!(taken.len() <= 1, "more than one has its turn: {taken:?}");
+            if let Some(one) = taken.pop() {
+                return one;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    tokio::time::timeout(super::world::SOON, wait).await.expect("one that has its turn")
 }
 
 /// Sends the one that has its turn, and it comes to this.
