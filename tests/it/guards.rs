@@ -185,6 +185,7 @@ const VIOLATIONS: &[(&str, &str)] = &[
     ("message_fits", "insert into outbox.inbox (source, message_id) values ('', 'm')"),
     ("lifted_by_someone", "insert into outbox.revocation (lifted_at) values (now())"),
     ("revokes_something", "insert into outbox.revocation (tenant) values (null)"),
+    ("destination_fits", "insert into outbox.resume_request values ('', now(), 'ops', 'because')"),
 ];
 
 /// So that an insert has to say only what is wrong.
