@@ -90,7 +90,13 @@ pub(super) const KEYS: &[KeyDoc] = &[
         "accept a contract where something decisive rests on memory: no page was found that says it",
     ),
     later(OPERATION, "hold_on_failure"),
-    later(OPERATION, "tenant_max_in_flight"),
+    key(
+        OPERATION,
+        "tenant_max_in_flight",
+        Kind::Integer { min: 1, max: 10_000 },
+        Need::Optional("no bound of its own"),
+        "sends at once of one tenant, of this operation from one daemon; lookups and cancels are counted by themselves",
+    ),
     key("operation.NAME.request", "method", Kind::Text, Need::Required, "an HTTP method, in upper case"),
     key(
         "operation.NAME.request",
