@@ -10,6 +10,9 @@
 -- $7 boolean[] whether sends are marked (the operation can neither resend nor ask)
 -- $8 text      worker
 -- $9 bytea     8 bytes that all attempt ids of this claim begin with, and those of no other claim
+-- $10 int[]    of each want: the most that one tenant may have at once, null = no such bound
+-- $11 text[], $12 boolean[], $13 text[], $14 int[] what tenants have of bounded wants now: operation, which of its rows,
+--              tenant, how many
 --
 -- Rows: one per claimed action; for a want that claimed nothing one with a null action_id. `next_after` goes into $5
 -- of the next claim. `put_off` rows were due and are not any more. `unplaced`: in some serial queue a turn is to be
@@ -24,8 +27,8 @@
 -- A lapsed send is doubt from this moment on: the claim itself counts it, names it, writes its history and turns the
 -- step into `conclude`, so that a crash of this worker cannot lose it.
 with recursive want as materialized (
-  select w.* from unnest($1::text[], $2::boolean[], $3::int[], $4::bigint[], $5::text[], $6::bytea[], $7::boolean[])
-    as w(operation, asks, free, lease, after, pins, marks)
+  select w.* from unnest($1::text[], $2::boolean[], $3::int[], $4::bigint[], $5::text[], $6::bytea[], $7::boolean[], $10::int[])
+    as w(operation, asks, free, lease, after, pins, marks, tenant_max)
   where w.free > 0
 ), walk(operation, asks, free, tenant, due_at, looked, found) as (
   select w.operation, w.asks, w.free, t.tenant, t.due_at, 1, (t.due_at <= statement_timestamp())::int
@@ -43,10 +46,10 @@ with recursive want as materialized (
     order by d.operation, d.asks, d.tenant, d.due_at limit 1) t
   where k.found < k.free and k.looked < 256
 ), ends as materialized (
-  select w.operation, w.asks, w.free, w.lease * interval '1 microsecond' as lease, w.pins, w.marks, max(k.found) as found,
+  select w.operation, w.asks, w.free, w.lease * interval '1 microsecond' as lease, w.pins, w.marks, w.tenant_max, max(k.found) as found,
     case when max(k.found) >= w.free or max(k.looked) >= 256 then max(k.tenant) || E'\x01' else '' end as next_after
   from want w left join walk k using (operation, asks)
-  group by w.operation, w.asks, w.free, w.lease, w.pins, w.marks
+  group by w.operation, w.asks, w.free, w.lease, w.pins, w.marks, w.tenant_max
 ), pick as materialized (
   select p.*, e.operation, e.asks, e.lease, e.pins, e.marks
   from walk k join ends e using (operation, asks) cross join lateral (
@@ -55,7 +58,10 @@ with recursive want as materialized (
     from outbox.delivery d
     where d.operation = k.operation and d.asks = k.asks and d.tenant = k.tenant and d.due_at <= statement_timestamp()
       and d.due_at is not null and (d.lane is null or d.turn)
-    order by d.due_at limit e.free / e.found for update of d skip locked) p
+    order by d.due_at limit case when e.tenant_max is null then e.free / e.found else (
+        select greatest(0, least(e.free / e.found, e.tenant_max - coalesce(max(b.used), 0)))
+        from unnest($11::text[], $12::boolean[], $13::text[], $14::int[]) as b(operation, asks, tenant, used)
+        where b.operation = k.operation and b.asks = k.asks and b.tenant = k.tenant) end for update of d skip locked) p
   where k.due_at <= statement_timestamp()
   limit 4096 -- a literal bound, for the planner's estimate
 ), told as materialized (

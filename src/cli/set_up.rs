@@ -7,7 +7,7 @@ use tracing_subscriber::filter::LevelFilter;
 
 use super::Exit;
 use crate::config::{Config, Limits, LogFormat, LogLevel, Secrets};
-use crate::dispatcher::{Catalogue, Memory, Settings};
+use crate::dispatcher::{AtOnce, Catalogue, Memory, Settings};
 use crate::ledger::{self, Ledger, LedgerError};
 use crate::log;
 
@@ -61,8 +61,12 @@ pub fn catalogue(config: &Config) -> Catalogue {
         targets: config.targets.clone(),
         operations: (config.operations.values().cloned())
             .map(|operation| {
-                let max = config.limits.get(&operation.name).map_or(u32::MAX, |limits| limits.max_in_flight);
-                (operation, max)
+                let limits = config.limits.get(&operation.name);
+                let at_once = AtOnce {
+                    requests: limits.map_or(u32::MAX, |limits| limits.max_in_flight),
+                    of_one_tenant: limits.and_then(|limits| limits.tenant_max_in_flight),
+                };
+                (operation, at_once)
             })
             .collect(),
         memory: (config.limits.iter())

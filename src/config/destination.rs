@@ -2,6 +2,7 @@
 
 use super::http;
 use super::later::NOT_YET;
+use super::pace;
 use super::problem::{At, Reported};
 use super::secret::{Secrets, Sources};
 use super::table::Table;
@@ -15,6 +16,7 @@ pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Res
     let account = table.text_if("account");
     let (auth, signing, tls) = (auth(table, sources), signing(table, sources), tls(table, sources));
     let (connect_timeout, max_in_flight) = (table.duration("connect_timeout"), table.integer("max_in_flight"));
+    let rate = pace::rate(table);
     let (public_only, http) = (table.boolean("public_only"), http(table));
     Ok(Target {
         name: name.to_owned(),
@@ -25,6 +27,7 @@ pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Res
         tls: tls?,
         connect_timeout: connect_timeout?,
         max_in_flight: max_in_flight?,
+        rate: rate?,
         public_only: public_only?,
         http: http?,
     })

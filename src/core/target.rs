@@ -98,6 +98,24 @@ impl Http {
     }
 }
 
+/// How often requests may leave, from this daemon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rate {
+    /// So many, at least 1.
+    pub count: u32,
+    /// In that time.
+    pub per: Duration,
+    /// At once after a rest, at least 1.
+    pub burst: u32,
+}
+
+impl Rate {
+    /// The time between two, on average.
+    pub fn every(&self) -> Duration {
+        self.per / self.count.max(1)
+    }
+}
+
 /// An external system.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Target {
@@ -117,6 +135,8 @@ pub struct Target {
     pub connect_timeout: Duration,
     /// Requests at once, from this daemon.
     pub max_in_flight: u32,
+    /// How often requests may leave; `None` = as often as there are free slots.
+    pub rate: Option<Rate>,
     /// It may only have public addresses. Where the host comes from data that is so anyway.
     pub public_only: bool,
     /// What it speaks.
@@ -210,6 +230,7 @@ mod tests {
             tls: Tls::default(),
             connect_timeout: Duration::from_secs(3),
             max_in_flight: 8,
+            rate: None,
             public_only: false,
             http: Http::One,
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -9,10 +10,11 @@ use super::delivery::{self, Outcome};
 use super::health::{Health, Who};
 use super::orphans::Orphans;
 use super::pauses::Pauses;
+use super::rates::Rates;
 use super::rest::Sleeper;
 use super::roster::Roster;
 use super::route::Route;
-use super::slots::{Slot, Slots, Stream};
+use super::slots::{Open, Slot, Slots, Stream};
 use super::walk::{Found, Walk};
 use super::{Settings, Stop};
 use crate::core::contract::Effect;
@@ -32,6 +34,8 @@ pub struct Claimer {
     pub rosters: watch::Receiver<Arc<Roster>>,
     /// How much at once.
     pub slots: Slots,
+    /// How often.
+    pub rates: Rates,
     /// Where not.
     pub pauses: Arc<Pauses>,
     /// Until when.
@@ -113,6 +117,7 @@ impl Claimer {
             return false;
         }
         self.slots.limited(self.settings.max_in_flight, &roster.destination_max, &roster.limits);
+        self.rates.limited(&roster.destination_rates, &roster.operation_rates);
         self.walk = Walk::new(self.slots.streams().len());
         events::reloaded(roster.routes.len(), roster.destinations, roster.changed.len());
         self.roster = roster;
@@ -122,14 +127,15 @@ impl Claimer {
     /// One claim over all streams; what it brings is under way when this returns.
     pub(super) async fn claim(&mut self) -> Result<Found, LedgerError> {
         self.walk.turn = self.walk.turn.wrapping_add(1);
-        let open = self.pauses.open();
+        let open = self.open();
         let shares = self.slots.shares(&self.walk.hungry, &open, self.walk.turn);
         let passed_over = self.slots.room(&open).iter().zip(&shares).any(|(room, share)| *room && *share == 0);
         let wants: Vec<Want> = (self.slots.streams().iter().zip(&shares).zip(&self.walk.after))
             .filter(|((_, share), _)| **share > 0)
             .map(|((stream, share), after)| self.want(*stream, *share, after))
             .collect();
-        let full = shares.contains(&0);
+        // What a tenant has due that has all it may is not to be had either.
+        let full = shares.contains(&0) || self.slots.some_tenant_is_full();
         if wants.is_empty() {
             return Ok(Found { some: false, hungry: true, partly: false, full, passed_over: false });
         }
@@ -150,10 +156,14 @@ impl Claimer {
         for claimed in claims.claimed {
             let Some((at, stream)) = self.stream(&claimed.intent.operation, claimed.asked) else { continue };
             got[at] += 1;
-            let slot = self.slots.take(stream);
+            let slot = self.slots.take(stream, &claimed.intent.tenant);
             let route = &self.roster.routes[stream.operation];
             self.pauses.claimed(route.destination_index, claimed.lease.asked_at);
-            match written_first(&claimed, route) {
+            let plan = next_step(&claimed.row, &route.operation.terms);
+            if !matches!(plan, Plan::Conclude(_)) {
+                self.rates.spend(route.destination_index, route.operation_number);
+            }
+            match written_first(&plan, &claimed, route) {
                 Some(writes) => first.entry((stream.operation, writes)).or_default().push((claimed, slot)),
                 None => self.start(route, claimed, slot),
             }
@@ -179,6 +189,19 @@ impl Claimer {
         Ok(Found { some, hungry, partly, full, passed_over })
     }
 
+    /// How many requests may leave now: as pauses and rates have it.
+    pub(super) fn open(&mut self) -> Open {
+        let mut open = self.pauses.open();
+        self.rates.narrow(&mut open);
+        open
+    }
+
+    /// How long until pauses and rates may let more leave than now.
+    pub(super) fn opens_in(&self) -> Duration {
+        let waits = [self.pauses.opens_in(), self.rates.more_in()];
+        waits.into_iter().flatten().min().unwrap_or(Duration::MAX)
+    }
+
     fn want(&self, stream: Stream, free: u32, after: &str) -> Want {
         let operation = &self.roster.routes[stream.operation].operation;
         Want {
@@ -190,6 +213,7 @@ impl Claimer {
             after: after.to_owned(),
             pins: operation.terms.pins,
             marks: operation.terms.marks_sends(),
+            tenants: self.slots.tenants(stream),
         }
     }
 
@@ -268,9 +292,9 @@ enum Writes {
     Cancel,
 }
 
-fn written_first(claimed: &Claimed, route: &Route) -> Option<Writes> {
+fn written_first(plan: &Plan, claimed: &Claimed, route: &Route) -> Option<Writes> {
     let operation = &route.operation;
-    match next_step(&claimed.row, &operation.terms) {
+    match plan {
         Plan::Send { .. } => operation.terms.marks_sends().then_some(Writes::Send),
         Plan::Cancel => {
             let claim = delivery::claim(claimed);

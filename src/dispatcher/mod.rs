@@ -9,6 +9,7 @@ mod pause;
 mod pauses;
 mod presence;
 mod queues;
+mod rates;
 mod reconnect;
 mod rest;
 mod roster;
@@ -38,6 +39,7 @@ use health::Health;
 use orphans::Orphans;
 use pauses::Pauses;
 use presence::Presence;
+use rates::Rates;
 use rest::Sleeper;
 pub use roster::Reloader;
 use roster::Roster;
@@ -68,10 +70,19 @@ pub struct Settings {
 pub struct Catalogue {
     /// Destinations by name.
     pub targets: BTreeMap<String, Target>,
-    /// Operations, each with the most sends at once.
-    pub operations: Vec<(Operation, u32)>,
+    /// Operations, each with how much at once.
+    pub operations: Vec<(Operation, AtOnce)>,
     /// How long closed actions of each are remembered.
     pub memory: Vec<Memory>,
+}
+
+/// How much of an operation at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AtOnce {
+    /// Requests.
+    pub requests: u32,
+    /// Requests of one tenant; `None` = no bound of its own.
+    pub of_one_tenant: Option<u32>,
 }
 
 /// How long closed actions of an operation are remembered.
@@ -154,6 +165,8 @@ impl Dispatcher {
         let roster = Arc::clone(&self.roster.borrow());
         let slots = Slots::new(self.settings.max_in_flight, &roster.destination_max, &roster.limits);
         let counts = slots.counts();
+        let mut rates = Rates::default();
+        rates.limited(&roster.destination_rates, &roster.operation_rates);
         let presence = Presence {
             ledger: self.ledger.clone(),
             rosters: self.roster.clone(),
@@ -173,6 +186,7 @@ impl Dispatcher {
             roster,
             rosters: self.roster,
             slots,
+            rates,
             pauses: self.pauses,
             stop: stop.clone(),
             outcomes,

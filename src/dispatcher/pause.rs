@@ -142,6 +142,8 @@ pub struct Standing {
     /// Since the last answer: requests that were not reached, and those without an answer, these counted too.
     unreached: u32,
     unanswered: u32,
+    /// It asked for patience until then.
+    patient_until: Option<Uptime>,
 }
 
 impl Standing {
@@ -153,9 +155,26 @@ impl Standing {
     /// How many requests it takes now: any number, one (a probe), or none.
     pub fn takes(&self, now: Uptime) -> u32 {
         match self.now {
+            _ if self.patient_until.is_some_and(|until| now < until) => 0,
             None => u32::MAX,
             Some(pause) => u32::from(!pause.probing && now >= pause.next_probe),
         }
+    }
+
+    /// When it may take more than it does now; `None` where that is not a matter of time.
+    pub fn opens_at(&self, now: Uptime) -> Option<Uptime> {
+        let patient = self.patient_until.filter(|until| now < *until);
+        match (self.now, patient) {
+            (None, patient) => patient,
+            (Some(pause), patient) => pause.waits_until().map(|probe| patient.map_or(probe, |until| probe.max(until))),
+        }
+    }
+
+    /// Nothing goes to it until then, or until the later moment it asked for before. Returns that one.
+    pub fn be_patient(&mut self, until: Uptime) -> Option<Uptime> {
+        let before = self.patient_until;
+        self.patient_until = Some(before.map_or(until, |before| before.max(until)));
+        before
     }
 
     /// A claim has been made: where it has been paused since before, that is the probe.

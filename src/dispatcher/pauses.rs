@@ -8,8 +8,10 @@ use tokio::sync::{Notify, watch};
 
 use super::delivery::Outcome;
 use super::pause::{Cause, Change, Pause, Standing, Why, Word};
+use super::slots::Open;
 use crate::clock::Uptime;
 use crate::core::action::Step;
+use crate::core::contract::Scope;
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::reason::Reason;
 use crate::core::retry::Dice;
@@ -18,12 +20,25 @@ use crate::log::events;
 /// How each destination stands, by its number.
 #[derive(Debug)]
 pub struct Pauses {
-    standings: Mutex<Vec<Standing>>,
+    standings: Mutex<Standings>,
     /// Goes on by one whenever a pause begins, ends or has been probed.
     version: watch::Sender<u64>,
     /// A probe is due sooner than it was.
     sooner: Notify,
 }
+
+/// Destinations, and operations of them that were asked for patience.
+#[derive(Debug, Default)]
+struct Standings {
+    destinations: Vec<Standing>,
+    /// Until when, by the number of the operation.
+    operations: Vec<Option<Uptime>>,
+}
+
+/// A pause of an operation whose contract doesn't say that it is one is a guess: others are tried again after that.
+const GUESS: Duration = Duration::from_secs(30);
+/// A wait shorter than that is not worth a line.
+const WORTH_A_LINE: Duration = Duration::from_secs(5);
 
 impl Pauses {
     /// None is paused, and none is known.
@@ -31,16 +46,17 @@ impl Pauses {
         Self { standings: Mutex::default(), version: watch::Sender::new(0), sooner: Notify::new() }
     }
 
-    /// So many destinations are known from now on, never fewer than before.
-    pub fn know(&self, destinations: usize) {
+    /// So many destinations and operations are known from now on, never fewer than before.
+    pub fn know(&self, destinations: usize, operations: usize) {
         let mut standings = self.lock();
-        let known = standings.len();
-        standings.resize_with(known.max(destinations), Standing::default);
+        let (known, of) = (standings.destinations.len(), standings.operations.len());
+        standings.destinations.resize_with(known.max(destinations), Standing::default);
+        standings.operations.resize(of.max(operations), None);
     }
 
     /// The destination is not as it was when it was paused, or somebody says so: its next probe is due at once.
     pub fn probe_soon(&self, destination: usize) {
-        if let Some(standing) = self.lock().get_mut(destination) {
+        if let Some(standing) = self.lock().destinations.get_mut(destination) {
             standing.probe_soon(Uptime::now());
         }
         self.sooner.notify_one();
@@ -56,45 +72,55 @@ impl Pauses {
         self.version.subscribe()
     }
 
-    /// How many sends each destination takes now: all, one (a probe), or none.
-    pub fn open(&self) -> Vec<u32> {
+    /// How many requests each destination takes now: all, one (a probe), or none; each operation all or none.
+    pub fn open(&self) -> Open {
         let now = Uptime::now();
-        self.lock().iter().map(|standing| standing.takes(now)).collect()
+        let standings = self.lock();
+        let patient = |until: &Option<Uptime>| if until.is_some_and(|until| now < until) { 0 } else { u32::MAX };
+        Open {
+            destinations: standings.destinations.iter().map(|standing| standing.takes(now)).collect(),
+            operations: standings.operations.iter().map(patient).collect(),
+        }
     }
 
     /// The pauses that go on.
     pub fn paused(&self) -> Vec<Option<Pause>> {
-        self.lock().iter().map(Standing::pause).collect()
+        self.lock().destinations.iter().map(Standing::pause).collect()
     }
 
     /// Whether the destination is paused.
     pub fn is_paused(&self, destination: usize) -> bool {
-        self.lock()[destination].pause().is_some()
+        self.lock().destinations[destination].pause().is_some()
     }
 
-    /// How long until the next probe; `None` where nothing is paused.
-    pub fn next_probe_in(&self) -> Option<Duration> {
-        let waits = self.lock().iter().filter_map(|s| s.pause()?.waits_until()).min();
-        waits.map(Uptime::left)
+    /// How long until the next probe, or the end of a wait that was asked for; `None` where nothing waits.
+    pub fn opens_in(&self) -> Option<Duration> {
+        let now = Uptime::now();
+        let standings = self.lock();
+        let probes = standings.destinations.iter().filter_map(|standing| standing.opens_at(now));
+        let waits = standings.operations.iter().flatten().copied().filter(|until| *until > now);
+        probes.chain(waits).min().map(|at| at.since(now))
     }
 
     /// A claim for the destination has been made: where it is paused, that is the probe.
     pub fn claimed(&self, destination: usize, claimed_at: Uptime) {
-        self.lock()[destination].claimed(claimed_at);
+        self.lock().destinations[destination].claimed(claimed_at);
     }
 
     /// How long the destination has been paused within the last `age`, since this daemon was started.
     pub fn paused_within(&self, destination: usize, age: Duration) -> Duration {
         let now = Uptime::now();
-        self.lock()[destination].paused_since(now.minus(age), now)
+        self.lock().destinations[destination].paused_since(now.minus(age), now)
     }
 
     /// What came of a claim. Says so where that begins or ends a pause.
     pub fn learnt(&self, outcome: &Outcome) {
+        self.be_patient(outcome);
         let destination = outcome.route.destination_index;
         let word = word(outcome);
         let dice = Dice::new(rand::random());
-        let change = self.lock()[destination].learnt(word, outcome.claimed.lease.asked_at, Uptime::now(), dice);
+        let change =
+            self.lock().destinations[destination].learnt(word, outcome.claimed.lease.asked_at, Uptime::now(), dice);
         if change != Change::None {
             self.version.send_modify(|version| *version += 1);
         }
@@ -114,7 +140,38 @@ impl Pauses {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Standing>> {
+    /// Where an answer said when to come back: for as long nothing of what it spoke of leaves.
+    fn be_patient(&self, outcome: &Outcome) {
+        let finding = &outcome.finding;
+        let asked = finding.evidence == Evidence::Deferred || finding.status == Some(429);
+        let Some(wait) = finding.retry_after.filter(|_| asked) else { return };
+        let terms = &outcome.route.operation.terms;
+        let wait = wait.min(terms.policy.retry_after_max);
+        let (scope, wait) = match finding.pause {
+            Some(scope) => (scope, wait),
+            // Actions that name the host themselves say nothing about one another's.
+            None if outcome.route.host_from_data => (Scope::Action, wait),
+            None => (Scope::Operation, wait.min(GUESS)),
+        };
+        let now = Uptime::now();
+        let until = now.plus(wait);
+        let was = match scope {
+            Scope::Action => return,
+            Scope::Operation => {
+                let mut standings = self.lock();
+                let held = &mut standings.operations[outcome.route.operation_number];
+                held.replace(held.map_or(until, |before| before.max(until)))
+            }
+            Scope::Destination => self.lock().destinations[outcome.route.destination_index].be_patient(until),
+        };
+        // One line for all that were told so together.
+        if wait >= WORTH_A_LINE && was.is_none_or(|was| was <= now) {
+            let operation = &outcome.route.operation;
+            events::destination_throttled(&operation.target, &operation.name, scope.as_str(), wait);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Standings> {
         self.standings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -38,6 +38,8 @@ pub struct Want {
     pub pins: Pins,
     /// Whether it marks its sends.
     pub marks: bool,
+    /// The most of one tenant at once, and what tenants have of it now; `None` = no such bound.
+    pub tenants: Option<(u32, Vec<(String, u32)>)>,
 }
 
 /// Until when a claim may act, by this machine's uptime. Counted from before the claim was asked for, so it ends
@@ -124,8 +126,34 @@ impl Ledger {
         let marks: Vec<bool> = wants.iter().map(|w| w.marks).collect();
         let asked_at = Uptime::now();
         let mark = mark.bytes();
-        let params: [&(dyn ToSql + Sync); 9] =
-            [&operations, &asks, &free, &leases, &after, &pins, &marks, &self.worker, &mark];
+        let count = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+        let tenant_max: Vec<Option<i32>> =
+            wants.iter().map(|w| w.tenants.as_ref().map(|(max, _)| count(*max))).collect();
+        let mut busy: (Vec<&str>, Vec<bool>, Vec<&str>, Vec<i32>) = Default::default();
+        for want in wants {
+            for (tenant, used) in want.tenants.iter().flat_map(|(_, used)| used) {
+                busy.0.push(&want.operation);
+                busy.1.push(want.asks);
+                busy.2.push(tenant);
+                busy.3.push(count(*used));
+            }
+        }
+        let params: [&(dyn ToSql + Sync); 14] = [
+            &operations,
+            &asks,
+            &free,
+            &leases,
+            &after,
+            &pins,
+            &marks,
+            &self.worker,
+            &mark,
+            &tenant_max,
+            &busy.0,
+            &busy.1,
+            &busy.2,
+            &busy.3,
+        ];
         failpoint::reach(Point::BeforeClaim);
         let rows = failpoint::unheard(Point::ClaimUnheard, client.query(&statement, &params)).await?;
         let mut claims = Claims::default();

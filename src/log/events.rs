@@ -218,6 +218,11 @@ pub fn destination_silent(destination: &str, reason: &str, status: Option<u16>, 
     warn!(destination, reason, status, detail, "destination silent");
 }
 
+/// It said when to come back: nothing of that scope (`operation` or `destination`) leaves before.
+pub fn destination_throttled(destination: &str, operation: &str, scope: &str, wait: Duration) {
+    info!(destination, operation, scope, for_ms = ms(wait), "destination throttled");
+}
+
 /// A person has asked that a paused destination be probed at once.
 pub fn probe_requested(destination: &str) {
     info!(destination, "probe requested");

@@ -22,7 +22,8 @@ fn settings() -> &'static str {
 async fn prepared(db: &Database) -> Client {
     let session = db.session().await;
     let statements = format!(
-        "{}; prepare claim (text[], boolean[], int[], bigint[], text[], bytea[], boolean[], text, bytea) as {CLAIM};
+        "{}; prepare claim (text[], boolean[], int[], bigint[], text[], bytea[], boolean[], text, bytea,
+         int[], text[], boolean[], text[], int[]) as {CLAIM};
          prepare next_due (text[], boolean[]) as {NEXT_DUE}",
         settings()
     );
@@ -43,7 +44,8 @@ async fn explain(session: &Client, statement: &str) -> Value {
 fn claim() -> String {
     format!(
         "claim (array['{NOTE}', '{NOTE}'], array[false, true], array[64, 8], array[60000000, 60000000], array['', ''],
-         array['\\x01'::bytea, '\\x01'], array[false, false], 'w', '\\x0102030405060708')"
+         array['\\x01'::bytea, '\\x01'], array[false, false], 'w', '\\x0102030405060708',
+         array[null, null]::int[], '{{}}', '{{}}', '{{}}', '{{}}')"
     )
 }
 

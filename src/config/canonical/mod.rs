@@ -79,6 +79,9 @@ impl Config {
         }
         if let Some(limits) = self.limits.get(name) {
             writeln!(out, "max_in_flight = {}", limits.max_in_flight)?;
+            if let Some(max) = limits.tenant_max_in_flight {
+                writeln!(out, "tenant_max_in_flight = {max}")?;
+            }
             let (payload, identity) = (text(&show(limits.keep.payload)), text(&show(limits.keep.identity)));
             writeln!(out, "keep = {{ payload = {payload}, identity = {identity} }}")?;
             if limits.allow_unverified {
@@ -90,7 +93,7 @@ impl Config {
 }
 
 fn write_target(out: &mut String, target: &Target) -> fmt::Result {
-    let Target { name, base_url, account, auth, signing, tls, connect_timeout, max_in_flight, public_only, http } =
+    let Target { name, base_url, account, auth, signing, tls, connect_timeout, max_in_flight, rate, public_only, http } =
         target;
     writeln!(out, "\n[destination.{}]\nbase_url = {}", quoted(name), text(base_url.source()))?;
     if let Some(account) = account {
@@ -109,6 +112,9 @@ fn write_target(out: &mut String, target: &Target) -> fmt::Result {
     }
     duration(out, "connect_timeout", *connect_timeout)?;
     writeln!(out, "max_in_flight = {max_in_flight}")?;
+    if let Some(rate) = rate {
+        writeln!(out, "rate = {}", text(&super::pace::show_rate(*rate)))?;
+    }
     if *public_only || target.host_from_data() {
         writeln!(out, "public_only = true")?;
     }

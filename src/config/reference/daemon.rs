@@ -100,7 +100,15 @@ pub(super) const KEYS: &[KeyDoc] = &[
         whole(64),
         "requests at once from one daemon",
     ),
-    later("destination.NAME", "rate"),
+    key(
+        "destination.NAME",
+        "rate",
+        Kind::Text,
+        Need::Optional("as often as there are free slots"),
+        "requests that leave, lookups and cancels among them, from one daemon: a number, `/` and s, min or h, and how many \
+         may leave at once after a rest, like `600/min burst 20`; without `burst` what a tenth of a second brings, at least \
+         one",
+    ),
     key(
         "destination.NAME",
         "public_only",

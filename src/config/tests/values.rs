@@ -116,3 +116,25 @@ fn which_http_is_spoken_is_one_of_two() {
     );
     assert!(refused(&file("http = \"3\"", "", ""))[0].contains("must be one of \"1\", \"2\""));
 }
+
+#[test]
+fn b76_a_rate_and_a_pause_that_cannot_be_meant_are_refused_with_what_to_write() {
+    let pace = |line: &str| format!("[contract.c]\nreconcile = []\n[contract.c.pace]\n{line}");
+    let rate = "must be a number of requests, `/` and s, min or h, like \"50/s\" or \"600/min burst 20\"";
+    assert_eq!(
+        refused(&file("rate = \"50 a second\"", "", "")),
+        [format!("outboxd.toml:5: `rate` in [destination.d] {rate}, found \"50 a second\"")]
+    );
+    for (line, says) in [
+        ("pause_scope = \"tenant\"", "must be one of \"action\", \"operation\", \"destination\", found \"tenant\""),
+        ("pause_scope = \"header:X-Scope\"", "`pause_scopes` is missing"),
+        ("pause_scopes = { a = \"action\" }", "`pause_scope` is missing"),
+        ("pause_scope = \"action\"\npause_scopes = { a = \"action\" }", "has a meaning only where"),
+        ("pause_scope = \"header:X\"\npause_scopes = { a = \"all\" }", "has `a`, which must be one of"),
+        ("min_gap = \"2h\"", "must be at most 1h"),
+    ] {
+        let said = refused(&file("", "", &pace(line)));
+        assert!(said.len() == 1 && said[0].contains(says), "{line}: {said:?}");
+    }
+    assert_eq!(refused(&file("rate = \"600/min\"", "tenant_max_in_flight = 2", &pace("min_gap = \"1s\""))), [""; 0]);
+}

@@ -38,6 +38,7 @@ pub(super) fn target(base_url: &str) -> Target {
         tls: Tls::default(),
         connect_timeout: Duration::from_secs(3),
         max_in_flight: 16,
+        rate: None,
         public_only: false,
         http: Http::One,
     }

@@ -178,6 +178,7 @@ impl Case {
             after: String::new(),
             pins: pins(world.pins),
             marks: promise.terms(world.pins).marks_sends(),
+            tenants: None,
         })
     }
 

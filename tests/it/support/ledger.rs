@@ -33,6 +33,7 @@ pub fn want(operation: &str) -> Want {
         after: String::new(),
         pins: PINS,
         marks: false,
+        tenants: None,
     }
 }
 
