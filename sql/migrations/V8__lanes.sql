@@ -25,7 +25,7 @@ exception when lock_not_available then
   return false;
 end $$;
 
--- Sees to what is marked, the oldest first, at most so many rows. Returns how many rows were changed, and how many of
+-- Sees to what is marked, the oldest first and of a flood the youngest too, at most so many rows of each. Returns how many rows were changed, and how many of
 -- them got their turn; nothing where there was nothing to do or somebody else is at it.
 -- The turn goes to the smallest place that waits. It is taken back from one that has not begun where a smaller place
 -- has arrived since: a transaction that enqueued earlier and committed later, or an action that is tried again.
@@ -61,6 +61,17 @@ begin
         and d.place > v_last
       order by d.place limit promote.at_most for update skip locked) m;
     exit when v_marked is null;
+    -- Of a flood the youngest as well, so that one who has come just now is not behind it. Whatever is looked at first,
+    -- the turn goes by places.
+    if cardinality(v_marked) >= promote.at_most then
+      select v_marked || coalesce(array_agg(m.action_id), '{}'),
+          array(select distinct l.lane from unnest(v_lanes || array_agg(m.lane)) as l(lane) where l.lane is not null)
+        into v_marked, v_lanes from (
+          select d.action_id, d.lane from outbox.delivery d
+          where d.lane is not null and (not d.turn and d.due_at is not null or d.turn and d.closed_at is not null and not d.holds)
+            and d.place > v_last
+          order by d.place desc limit promote.at_most for update skip locked) m;
+    end if;
 
     -- Who gets the turn, where nobody has it, where its holder has closed, and where its holder has not begun and stands
     -- further back. A closed holder that somebody else has locked has it still.

@@ -205,6 +205,22 @@ async fn r27_a_turn_that_has_begun_is_not_taken_back() {
 }
 
 #[tokio::test]
+async fn r27_a_tenant_that_enqueues_thousands_at_once_keeps_nobody_else_from_its_turn() {
+    let db = Database::new().await;
+    let ledger = db.ledger("w");
+    db.run("select outbox.enqueue('note.publish', '{}', n::text, tenant => 'many', ordering_key => (n % 900)::text) from generate_series(1, 4000) n").await;
+    let one = queued(&db, "one", "o").await;
+    let promoted = ledger.promote().await.unwrap();
+    assert!(promoted.moved <= 2000, "{promoted:?}");
+    assert_eq!(role(&db, one).await, "turn");
+    promote(&ledger).await;
+    assert_eq!(db.count("select count(*) from outbox.delivery where turn").await, 901);
+    // Each of them is the first of its queue.
+    let first = "select count(*) from outbox.delivery d where turn and not exists (select from outbox.delivery e where e.lane = d.lane and e.place < d.place)";
+    assert_eq!(db.count(first).await, 901);
+}
+
+#[tokio::test]
 async fn r27_enqueueing_waits_for_no_dispatcher() {
     let db = Database::new().await;
     three(&db).await;
