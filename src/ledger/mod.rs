@@ -10,18 +10,23 @@ mod late;
 mod mark;
 mod migrate;
 mod overview;
+mod param;
 mod prune;
 mod rule;
 mod session;
 mod settle;
+mod statement;
 mod stats;
 mod story;
 mod tls;
 mod values;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use deadpool_postgres::Pool;
 
-pub use bell::{Bell, Door};
+pub use bell::{Bell, BellAt, Door};
 pub use claim::{Claimed, Claims, Lease, NextAfter, Want};
 pub use error::LedgerError;
 pub use give_back::ClaimMark;
@@ -44,6 +49,9 @@ pub use story::{
 #[derive(Clone)]
 pub struct Ledger {
     pool: Pool,
+    /// Whether one of its sessions turned out to lead through a pooler.
+    pooled: Arc<AtomicBool>,
+    distrust: statement::Distrust,
     worker: String,
 }
 

@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
+use super::param::Param;
 use super::values::micros;
 use super::{Ledger, LedgerError};
 use crate::core::action::{ActionId, AttemptId, Fence, State, Step};
@@ -68,23 +68,22 @@ impl Ledger {
     pub async fn settle(&self, batch: &[Settlement]) -> Result<HashSet<ActionId>, LedgerError> {
         let mut sorted: Vec<&Settlement> = batch.iter().collect();
         sorted.sort_unstable_by_key(|s| s.action);
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(SETTLE).await?;
+        let session = self.session().await?;
+        let statement = session.prepare(SETTLE).await?;
         let columns = Columns::of(&sorted);
         failpoint::reach(Point::BeforeSettle);
         let params = columns.params(&self.worker);
-        let rows = failpoint::unheard(Point::SettleUnheard, client.query(&statement, &params)).await?;
+        let rows = failpoint::unheard(Point::SettleUnheard, statement.query(&params)).await?;
         failpoint::reach(Point::AfterSettle);
         rows.iter().map(|row| Ok(ActionId(row.try_get(0)?))).collect()
     }
 
     /// What became of rows that a settle did not write. Rows that are gone are not in the answer.
     pub async fn standing(&self, missing: &[&Settlement]) -> Result<HashMap<ActionId, Standing>, LedgerError> {
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(UNSETTLED).await?;
+        let session = self.session().await?;
         let actions: Vec<Uuid> = missing.iter().map(|s| s.action.0).collect();
         let attempts: Vec<Uuid> = missing.iter().map(|s| s.row.attempt.0).collect();
-        let rows = client.query(&statement, &[&actions, &attempts]).await?;
+        let rows = session.query(UNSETTLED, &[&actions, &attempts]).await?;
         let mut standing = HashMap::with_capacity(rows.len());
         for row in &rows {
             let action = ActionId(row.try_get("action_id")?);
@@ -213,7 +212,7 @@ impl<'a> Columns<'a> {
         c
     }
 
-    fn params<'b>(&'b self, worker: &'b String) -> [&'b (dyn ToSql + Sync); 27] {
+    fn params<'b>(&'b self, worker: &'b String) -> [&'b dyn Param; 27] {
         [
             &self.action,
             &self.fence,
