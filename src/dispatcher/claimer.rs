@@ -94,7 +94,7 @@ impl Claimer {
                     return Err(error);
                 }
                 Err(error) if error.is_config() => {
-                    events::configuration_refused(&error);
+                    events::sessions_refused(&error);
                     return Err(error);
                 }
                 Err(error) => {

@@ -69,8 +69,8 @@ pub fn schema_refused(error: &dyn Display) {
 }
 
 /// The configuration asks for what the database, as it is reached, cannot give; the daemon ends.
-pub fn configuration_refused(error: &dyn Display) {
-    error!(error = %error, "configuration refused");
+pub fn sessions_refused(error: &dyn Display) {
+    error!(error = %error, "sessions refused");
 }
 
 /// A stop was asked for: nothing is claimed any more.

@@ -82,7 +82,7 @@ async fn refuses(world: &World, advice: &str) {
     let mut daemon = world.start();
     let status = daemon.ended(SOON).await.expect("it ends");
     assert_eq!(status.code(), Some(78), "{}", daemon.log());
-    let refused = lines_of(&daemon.log(), "configuration refused");
+    let refused = lines_of(&daemon.log(), "sessions refused");
     assert!(
         refused.len() == 1 && refused[0]["error"].as_str().is_some_and(|text| text.contains(advice)),
         "{refused:?}"
