@@ -57,12 +57,12 @@ async fn two_sends(protocols: &[&[u8]]) -> (usize, usize) {
 
 #[tokio::test]
 async fn http2_is_spoken_where_the_destination_offers_it() {
-    assert_eq!(two_sends(&[b"http/1.1", b"h2"]).await, (1, 2), "on the connection that it was asked on");
+    assert_eq!(two_sends(&[b"h2", b"http/1.1"]).await, (1, 2), "on the connection that it was asked on");
 }
 
 #[tokio::test]
 async fn http1_is_spoken_where_the_destination_chooses_it_or_says_nothing() {
-    for protocols in [&[&b"http/1.1"[..]][..], &[]] {
+    for protocols in [&[&b"http/1.1"[..], b"h2"][..], &[b"http/1.1"], &[]] {
         assert_eq!(two_sends(protocols).await, (2, 0), "one to ask on, and one that is kept");
     }
 }
