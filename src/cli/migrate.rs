@@ -12,7 +12,8 @@ pub async fn run(path: &Path) -> Exit {
         Ok(config) => config,
         Err(exit) => return exit,
     };
-    match ledger::migrate(&config.database.url).await {
+    let database = &config.database;
+    match ledger::migrate(database.direct_url.as_ref().unwrap_or(&database.url)).await {
         Ok(done) if done.from == done.to => {
             println!("the outbox schema is at version {}; nothing to do", done.to);
             Exit::Done

@@ -6,9 +6,9 @@ use std::time::Duration;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::Exit;
-use crate::config::{Config, Limits, LogFormat, LogLevel, Secrets};
+use crate::config::{Config, Database, Limits, LogFormat, LogLevel, Secrets};
 use crate::dispatcher::{AtOnce, Catalogue, Memory, Settings};
-use crate::ledger::{self, Ledger, LedgerError};
+use crate::ledger::{self, BellAt, Ledger, LedgerError};
 use crate::log;
 
 /// Reads the configuration, or says what is wrong with it.
@@ -44,15 +44,21 @@ pub fn ledger(config: &Config) -> Result<Ledger, LedgerError> {
 
 /// The dispatcher's settings.
 pub fn settings(config: &Config) -> Settings {
-    let direct = config.database.direct_url.as_ref().unwrap_or(&config.database.url);
     Settings {
         max_in_flight: config.dispatcher.max_in_flight,
         lease_margin: config.dispatcher.lease_margin,
         poll_interval: config.dispatcher.poll_interval,
         drain_timeout: config.dispatcher.drain_timeout,
         stats_interval: config.log.stats_interval,
-        bell: config.dispatcher.notify.then(|| direct.clone()),
+        bell: bell(config),
     }
+}
+
+/// Where the doorbell is heard; `None` where nobody listens.
+pub fn bell(config: &Config) -> Option<BellAt> {
+    let Database { url, direct_url, .. } = &config.database;
+    let at = direct_url.as_ref().map_or_else(|| BellAt::Url(url.clone()), |url| BellAt::DirectUrl(url.clone()));
+    config.dispatcher.notify.then_some(at)
 }
 
 /// What is dispatched.
@@ -83,6 +89,7 @@ pub fn catalogue(config: &Config) -> Catalogue {
 pub fn exit_of(error: &LedgerError) -> Option<Exit> {
     match error {
         LedgerError::Newer { .. } => Some(Exit::SchemaNewer),
+        LedgerError::NoDirectSession(_) => Some(Exit::ConfigRefused),
         LedgerError::NoSchema | LedgerError::Older { .. } => Some(Exit::Failed),
         LedgerError::Unreachable(_) | LedgerError::TurnedAway { .. } | LedgerError::ReadOnly => None,
         LedgerError::Refused { .. } if error.is_session() => None,

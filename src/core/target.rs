@@ -83,17 +83,20 @@ pub enum Http {
     One,
     /// HTTP/2, and nothing else: agreed upon over TLS, unasked without.
     Two,
+    /// HTTP/2 where the destination offers it over TLS, HTTP/1.1 everywhere else.
+    Auto,
 }
 
 impl Http {
-    /// Both, with their names in `http = "…"`.
-    pub const ALL: [(Self, &'static str); 2] = [(Self::One, "1"), (Self::Two, "2")];
+    /// All, with their names in `http = "…"`.
+    pub const ALL: [(Self, &'static str); 3] = [(Self::One, "1"), (Self::Two, "2"), (Self::Auto, "auto")];
 
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::One => "1",
             Self::Two => "2",
+            Self::Auto => "auto",
         }
     }
 }

@@ -73,6 +73,9 @@ impl Claimer {
                 if !inventory_written {
                     self.write_inventory().await?;
                 }
+                if !started {
+                    self.sleeper.begin().await?;
+                }
                 self.orphans.give_back(&self.ledger).await?;
                 self.claim().await
             }
@@ -94,6 +97,10 @@ impl Claimer {
                 Err(error) if error.is_schema() => {
                     events::schema_refused(&error);
                     self.sleeper.leave().await;
+                    return Err(error);
+                }
+                Err(error) if error.is_config() => {
+                    events::sessions_refused(&error);
                     return Err(error);
                 }
                 Err(error) => {

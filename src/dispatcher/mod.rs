@@ -30,9 +30,9 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::core::action::ActionId;
-use crate::core::target::{Operation, Secret, Target};
+use crate::core::target::{Operation, Target};
 use crate::destination::TlsError;
-use crate::ledger::{Ledger, LedgerError};
+use crate::ledger::{BellAt, Ledger, LedgerError};
 use crate::log::events;
 use claimer::Claimer;
 use health::Health;
@@ -62,7 +62,7 @@ pub struct Settings {
     /// Between two stats lines, and between two rounds of the janitor.
     pub stats_interval: Duration,
     /// A direct session for the doorbell; `None` polls.
-    pub bell: Option<Secret>,
+    pub bell: Option<BellAt>,
 }
 
 /// What is dispatched.
@@ -112,6 +112,14 @@ pub struct Unusable {
     destination: String,
     #[source]
     cause: TlsError,
+}
+
+/// Whether every destination's client can be built; connects to nothing.
+///
+/// # Errors
+/// Where a destination's TLS settings cannot be used.
+pub fn check_destinations(catalogue: Catalogue) -> Result<(), Unusable> {
+    roster::begin(catalogue, Arc::new(Pauses::new())).map(drop)
 }
 
 /// The daemon.
@@ -180,7 +188,7 @@ impl Dispatcher {
         let (orphans, ledger) = (Arc::new(Orphans::default()), self.ledger.clone());
         let claimer = Claimer {
             walk: Walk::new(slots.streams().len()),
-            sleeper: Sleeper::new(self.settings.bell.clone()),
+            sleeper: Sleeper::new(self.settings.bell.clone(), self.ledger.clone()),
             settings: self.settings,
             ledger: self.ledger,
             roster,

@@ -239,7 +239,7 @@ fn refused(outcomes: impl IntoIterator<Item = Outcome>, error: &LedgerError, loc
         LedgerError::Refused { sqlstate, .. } => ["55P03", "40001", "40P01", "57014"].contains(&sqlstate.as_str()),
         LedgerError::Unreachable(_) | LedgerError::TurnedAway { .. } | LedgerError::ReadOnly => false,
         LedgerError::NoSchema | LedgerError::Older { .. } | LedgerError::Newer { .. } => false,
-        LedgerError::Unreadable { .. } | LedgerError::Migration(_) => false,
+        LedgerError::Unreadable { .. } | LedgerError::Migration(_) | LedgerError::NoDirectSession(_) => false,
     };
     for outcome in outcomes {
         if passes {

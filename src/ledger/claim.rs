@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use tokio_postgres::Row as SqlRow;
-use tokio_postgres::types::{Json, ToSql};
+use tokio_postgres::types::Json;
 use uuid::Uuid;
 
 use super::give_back::ClaimMark;
+use super::param::Param;
 use super::values::micros;
 use super::{Ledger, LedgerError};
 use crate::clock::Uptime;
@@ -115,8 +116,8 @@ impl Ledger {
 
     /// The same under a mark by which it can be given back where its answer doesn't come.
     pub async fn claim_as(&self, mark: ClaimMark, wants: &[Want]) -> Result<Claims, LedgerError> {
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(CLAIM).await?;
+        let session = self.session().await?;
+        let statement = session.prepare(CLAIM).await?;
         let operations: Vec<&str> = wants.iter().map(|w| w.operation.as_str()).collect();
         let asks: Vec<bool> = wants.iter().map(|w| w.asks).collect();
         let free: Vec<i32> = wants.iter().map(|w| i32::try_from(w.free).unwrap_or(i32::MAX)).collect();
@@ -138,7 +139,7 @@ impl Ledger {
                 busy.3.push(count(*used));
             }
         }
-        let params: [&(dyn ToSql + Sync); 14] = [
+        let params: [&dyn Param; 14] = [
             &operations,
             &asks,
             &free,
@@ -155,7 +156,7 @@ impl Ledger {
             &busy.3,
         ];
         failpoint::reach(Point::BeforeClaim);
-        let rows = failpoint::unheard(Point::ClaimUnheard, client.query(&statement, &params)).await?;
+        let rows = failpoint::unheard(Point::ClaimUnheard, statement.query(&params)).await?;
         let mut claims = Claims::default();
         for row in &rows {
             let (operation, asks): (&str, bool) = (row.try_get("wanted")?, row.try_get("asked")?);

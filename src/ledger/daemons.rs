@@ -99,11 +99,10 @@ impl Ledger {
             rows.iter().map(of).collect()
         }
         let count = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(REPORT).await?;
-        let row = client
+        let session = self.session().await?;
+        let row = session
             .query_one(
-                &statement,
+                REPORT,
                 &[
                     &self.worker,
                     &version,
@@ -125,16 +124,13 @@ impl Ledger {
 
     /// This worker is not there any more.
     pub async fn leave(&self) -> Result<(), LedgerError> {
-        let client = self.pool.get().await?;
-        client.execute(LEAVE, &[&self.worker]).await?;
+        self.session().await?.query(LEAVE, &[&self.worker]).await?;
         Ok(())
     }
 
     /// Requests that are younger than that.
     pub async fn resume_requests(&self, than: Timestamp) -> Result<Vec<ResumeRequest>, LedgerError> {
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(REQUESTS).await?;
-        let rows = client.query(&statement, &[&than]).await?;
+        let rows = self.session().await?.query(REQUESTS, &[&than]).await?;
         let request = |row: &SqlRow| {
             let age: i64 = row.try_get("age")?;
             Ok(ResumeRequest {
@@ -148,16 +144,16 @@ impl Ledger {
 
     /// Asks the daemons to probe a destination at once. Returns how many have said that they have it paused.
     pub async fn resume(&self, destination: &str, by: &str, reason: &str) -> Result<u64, LedgerError> {
-        let client = self.pool.get().await?;
-        let paused: i64 = client.query_one(RESUME, &[&destination, &by, &reason]).await?.try_get(0)?;
+        let session = self.session().await?;
+        let paused: i64 = session.query_one(RESUME, &[&destination, &by, &reason]).await?.try_get(0)?;
         Ok(u64::try_from(paused).unwrap_or(0))
     }
 
     /// The daemons that are there, the oldest first.
     pub async fn daemons(&self) -> Result<Vec<DaemonSeen>, LedgerError> {
-        let client = self.pool.get().await?;
+        let session = self.session().await?;
         let mut daemons: Vec<DaemonSeen> = Vec::new();
-        for row in &client.query(DAEMONS, &[]).await? {
+        for row in &session.query(DAEMONS, &[]).await? {
             let worker: String = row.try_get("worker")?;
             if daemons.last().is_none_or(|last| last.worker != worker) {
                 daemons.push(DaemonSeen {

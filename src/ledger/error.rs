@@ -27,6 +27,9 @@ pub enum LedgerError {
     /// Every session would be read-only: a standby, or a server before its failover is over.
     #[error("the database only allows reading")]
     ReadOnly,
+    /// What was asked for needs a session with the server itself, and the configuration gives none: what to change.
+    #[error("{0}")]
+    NoDirectSession(&'static str),
     /// There is no `outbox` schema.
     #[error("there is no outbox schema in this database; run `outboxd migrate`")]
     NoSchema,
@@ -63,6 +66,16 @@ impl LedgerError {
         match self {
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => true,
             Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
+            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
+        }
+    }
+
+    /// Whether the configuration asks for what cannot be.
+    pub fn is_config(&self) -> bool {
+        match self {
+            Self::NoDirectSession(_) => true,
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
+            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
             Self::Unreadable { .. } | Self::Migration(_) => false,
         }
     }
@@ -79,7 +92,7 @@ impl LedgerError {
                     || sqlstate.starts_with("53")
             }
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
-            Self::Unreadable { .. } | Self::Migration(_) => false,
+            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
         }
     }
 }

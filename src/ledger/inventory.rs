@@ -28,11 +28,10 @@ impl Ledger {
         let column = |of: fn(&InventoryRow<'_>) -> String| -> Vec<String> { rows.iter().map(of).collect() };
         let absence: Vec<Option<i64>> = rows.iter().map(|r| r.absence.map(micros)).collect();
         let holds: Vec<bool> = rows.iter().map(|r| r.hold_on_failure).collect();
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(INVENTORY).await?;
-        client
-            .execute(
-                &statement,
+        let session = self.session().await?;
+        session
+            .query(
+                INVENTORY,
                 &[
                     &column(|r| r.operation.to_owned()),
                     &column(|r| r.destination.to_owned()),

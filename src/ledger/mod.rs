@@ -11,19 +11,24 @@ mod late;
 mod mark;
 mod migrate;
 mod overview;
+mod param;
 mod prune;
 mod queue;
 mod rule;
 mod session;
 mod settle;
+mod statement;
 mod stats;
 mod story;
 mod tls;
 mod values;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use deadpool_postgres::Pool;
 
-pub use bell::{Bell, Door};
+pub use bell::{Bell, BellAt, Door};
 pub use claim::{Claimed, Claims, Lease, NextAfter, Want};
 pub use daemons::{DaemonSeen, DestinationReport, DestinationSeen, OPEN, ResumeRequest};
 pub use error::LedgerError;
@@ -48,6 +53,9 @@ pub use story::{
 #[derive(Clone)]
 pub struct Ledger {
     pool: Pool,
+    /// Whether one of its sessions turned out to lead through a pooler.
+    pooled: Arc<AtomicBool>,
+    distrust: statement::Distrust,
     worker: String,
 }
 

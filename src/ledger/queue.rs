@@ -59,8 +59,8 @@ pub struct HeldQueue {
 impl Ledger {
     /// The queues that have been held the longest, at most `limit`.
     pub async fn held_queues(&self, limit: u32) -> Result<Vec<HeldQueue>, LedgerError> {
-        let client = self.pool.get().await?;
-        let rows = client.query(HELD, &[&LOOKED_AT_MOST, &i64::from(limit), &WAITING_MAX]).await?;
+        let session = self.session().await?;
+        let rows = session.query(HELD, &[&LOOKED_AT_MOST, &i64::from(limit), &WAITING_MAX]).await?;
         let held = rows.iter().map(|row| {
             Ok(HeldQueue {
                 head: ActionId(row.try_get("action_id")?),
@@ -80,17 +80,13 @@ impl Ledger {
 
     /// Gives turns and parks what has arrived. Anybody may, at any time. See `sql/promote.sql`.
     pub async fn promote(&self) -> Result<Promoted, LedgerError> {
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(PROMOTE).await?;
-        let row = client.query_one(&statement, &[]).await?;
+        let row = self.session().await?.query_one(PROMOTE, &[]).await?;
         Ok(Promoted { moved: row.try_get("moved")?, turns: row.try_get("turns")? })
     }
 
     /// Looks for queues that nobody would move on, from `after` on. See `sql/mend_queues.sql`.
     pub async fn mend_queues(&self, after: Option<i64>) -> Result<Mended, LedgerError> {
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(MEND).await?;
-        let row = client.query_one(&statement, &[&after]).await?;
+        let row = self.session().await?.query_one(MEND, &[&after]).await?;
         Ok(Mended { queues: row.try_get("mended")?, after: row.try_get("next_after")? })
     }
 }

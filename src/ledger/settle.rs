@@ -3,12 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use deadpool_postgres::Object;
-use tokio_postgres::types::ToSql;
-use tokio_postgres::{Row as SqlRow, Statement};
+use tokio_postgres::Row as SqlRow;
 use uuid::Uuid;
 
+use super::param::Param;
 use super::queue::PROMOTE;
+use super::statement::Session;
 use super::values::micros;
 use super::{Ledger, LedgerError};
 use crate::core::action::{ActionId, AttemptId, Fence, State, Step};
@@ -86,18 +86,20 @@ impl Ledger {
     pub async fn settle(&self, batch: &[Settlement]) -> Result<HashSet<ActionId>, LedgerError> {
         let mut sorted: Vec<&Settlement> = batch.iter().collect();
         sorted.sort_unstable_by_key(|s| s.action);
-        let mut client = self.pool.get().await?;
-        let statement = client.prepare_cached(SETTLE).await?;
+        let mut session = self.session().await?;
         let columns = Columns::of(&sorted);
         let params = columns.params(&self.worker);
         failpoint::reach(Point::BeforeSettle);
         let settled = match batch.iter().any(Settlement::leaves_queue) {
-            true => settle_and_promote(&mut client, &statement, &params).await?,
+            true => settle_and_promote(&mut session, &params).await?,
             false => None,
         };
         let rows = match settled {
             Some(rows) => rows,
-            None => failpoint::unheard(Point::SettleUnheard, client.query(&statement, &params)).await?,
+            None => {
+                let statement = session.prepare(SETTLE).await?;
+                failpoint::unheard(Point::SettleUnheard, statement.query(&params)).await?
+            }
         };
         failpoint::reach(Point::AfterSettle);
         rows.iter().map(|row| Ok(ActionId(row.try_get(0)?))).collect()
@@ -105,11 +107,10 @@ impl Ledger {
 
     /// What became of rows that a settle did not write. Rows that are gone are not in the answer.
     pub async fn standing(&self, missing: &[&Settlement]) -> Result<HashMap<ActionId, Standing>, LedgerError> {
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(UNSETTLED).await?;
+        let session = self.session().await?;
         let actions: Vec<Uuid> = missing.iter().map(|s| s.action.0).collect();
         let attempts: Vec<Uuid> = missing.iter().map(|s| s.row.attempt.0).collect();
-        let rows = client.query(&statement, &[&actions, &attempts]).await?;
+        let rows = session.query(UNSETTLED, &[&actions, &attempts]).await?;
         let mut standing = HashMap::with_capacity(rows.len());
         for row in &rows {
             let action = ActionId(row.try_get("action_id")?);
@@ -152,14 +153,12 @@ impl Ledger {
 
 /// Both in one transaction; `None` where turns could not be given, and then nothing was settled either.
 async fn settle_and_promote(
-    client: &mut Object,
-    settle: &Statement,
-    params: &[&(dyn ToSql + Sync)],
+    session: &mut Session,
+    params: &[&dyn Param],
 ) -> Result<Option<Vec<SqlRow>>, LedgerError> {
-    let promote = client.prepare_cached(PROMOTE).await?;
-    let transaction = client.transaction().await?;
-    let rows = transaction.query(settle, params).await?;
-    match transaction.query_one(&promote, &[]).await.map_err(LedgerError::from) {
+    let transaction = session.transaction().await?;
+    let rows = transaction.query(SETTLE, params).await?;
+    match transaction.query(PROMOTE, &[]).await.map_err(LedgerError::from) {
         Ok(_) => {
             failpoint::unheard(Point::SettleUnheard, transaction.commit()).await?;
             Ok(Some(rows))
@@ -262,7 +261,7 @@ impl<'a> Columns<'a> {
         c
     }
 
-    fn params<'b>(&'b self, worker: &'b String) -> [&'b (dyn ToSql + Sync); 28] {
+    fn params<'b>(&'b self, worker: &'b String) -> [&'b dyn Param; 28] {
         [
             &self.action,
             &self.fence,

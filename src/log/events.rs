@@ -68,6 +68,11 @@ pub fn schema_refused(error: &dyn Display) {
     error!(error = %error, "schema refused");
 }
 
+/// The configuration asks for what the database, as it is reached, cannot give; the daemon ends.
+pub fn sessions_refused(error: &dyn Display) {
+    error!(error = %error, "sessions refused");
+}
+
 /// A stop was asked for: nothing is claimed any more.
 pub fn draining(in_flight: u32, drain_timeout: Duration) {
     info!(in_flight, drain_timeout_ms = ms(drain_timeout), "drain started");

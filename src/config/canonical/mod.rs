@@ -99,7 +99,8 @@ fn write_target(out: &mut String, target: &Target) -> fmt::Result {
     if let Some(account) = account {
         writeln!(out, "account = {}", text(account))?;
     }
-    let auth: Vec<_> = auth_parts(auth).into_iter().chain(signing.as_ref().map(signing_part)).collect();
+    let any_host = (*auth != Auth::None && target.host_from_data()).then(|| ("any_host", "true".to_owned()));
+    let auth: Vec<_> = auth_parts(auth).into_iter().chain(signing.as_ref().map(signing_part)).chain(any_host).collect();
     if !auth.is_empty() {
         writeln!(out, "auth = {}", inline(auth))?;
     }

@@ -105,16 +105,10 @@ fn requests_are_checked_for_what_http_allows() {
 }
 
 #[test]
-fn which_http_is_spoken_is_one_of_two() {
+fn which_http_is_spoken_is_one_of_three() {
     let speaks = |written: &str| accepted(&file(&format!("http = {written}"), "", "")).targets["d"].http;
-    assert_eq!((speaks("\"1\""), speaks("\"2\"")), (Http::One, Http::Two));
-    assert_eq!(
-        refused(&file("http = \"auto\"", "", "")),
-        [
-            "outboxd.toml:5: `http` in [destination.d] \"auto\" is not supported by this version; it can be \"1\" or \"2\""
-        ]
-    );
-    assert!(refused(&file("http = \"3\"", "", ""))[0].contains("must be one of \"1\", \"2\""));
+    assert_eq!((speaks("\"1\""), speaks("\"2\""), speaks("\"auto\"")), (Http::One, Http::Two, Http::Auto));
+    assert!(refused(&file("http = \"3\"", "", ""))[0].contains("must be one of \"1\", \"2\", \"auto\""));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio_postgres::{IsolationLevel, Row as SqlRow};
+use tokio_postgres::Row as SqlRow;
 use uuid::Uuid;
 
 use super::{
@@ -27,9 +27,8 @@ const INTENT: &str = include_str!("../../../sql/story_intent.sql");
 impl Ledger {
     /// Everything that is known of an action, of one snapshot.
     pub async fn story(&self, id: ActionId) -> Result<Told, LedgerError> {
-        let mut client = self.pool.get().await?;
-        let snapshot =
-            client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start().await?;
+        let mut session = self.session().await?;
+        let snapshot = session.snapshot().await?;
         let Some(action) = snapshot.query_opt(ACTION, &[&id.0]).await? else {
             return Ok(match snapshot.query_opt(TOMBSTONE, &[&id.0]).await? {
                 Some(row) => Told::Pruned(tombstone(id, &row)?),
@@ -64,8 +63,8 @@ impl Ledger {
 
     /// What is sent for an action, whole; `None` where it is gone.
     pub async fn intent(&self, id: ActionId) -> Result<Option<Intent>, LedgerError> {
-        let client = self.pool.get().await?;
-        let Some(row) = client.query_opt(INTENT, &[&id.0]).await? else { return Ok(None) };
+        let session = self.session().await?;
+        let Some(row) = session.query_opt(INTENT, &[&id.0]).await? else { return Ok(None) };
         Ok(Some(Intent {
             id,
             tenant: row.try_get("tenant")?,
