@@ -45,6 +45,7 @@ mod daemon_trouble;
 mod daemon_waking;
 mod database_tls;
 mod demo;
+mod drill;
 mod enqueue;
 mod enqueue_refused;
 mod failpoints;
