@@ -14,15 +14,18 @@ pub struct Options {
     /// What everything is drawn from
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How many actions are committed
-    #[arg(long, value_name = "N", default_value_t = 300, value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    actions: u32,
+    /// How many actions are committed [default: 300, of a soak 300 a minute]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    actions: Option<u32>,
     /// How many daemons work
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=32))]
     workers: u16,
-    /// How long things go wrong; by default a fifth of a second for an action, from 12 s to 60 s
+    /// How long things go wrong [default: a fifth of a second for an action, from 12 s to 60 s; of a soak 3]
     #[arg(long, value_name = "M", value_parser = minutes)]
     minutes: Option<f64>,
+    /// What is done
+    #[arg(long, value_name = "S", value_enum, default_value_t = Scenario::Storm)]
+    scenario: Scenario,
     /// The report as one JSON object
     #[arg(long)]
     json: bool,
@@ -33,6 +36,17 @@ pub struct Options {
     #[cfg(feature = "test-hooks")]
     #[arg(long, hide = true, value_enum)]
     plant: Option<Plant>,
+}
+
+/// What is done.
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Scenario {
+    /// Everything goes wrong, and the sides are compared
+    Storm,
+    /// Less goes wrong, for longer; memory, sessions and log must not grow
+    Soak,
+    /// The database is stopped, then replaced by a copy that lacks the last commits; two daemons, its own actions
+    Failover,
 }
 
 /// The destination breaks its word.
@@ -56,14 +70,17 @@ fn minutes(text: &str) -> Result<f64, String> {
 pub async fn run(options: Options) -> Exit {
     let drill = async {
         let binary = std::env::current_exe()?;
-        Ok(drill::run(&binary, asked(&options)).await?)
+        match storm(&options) {
+            Some(storm) => print(&drill::run(&binary, storm).await?, &options),
+            None => print_failover(&drill::fail_over(&binary, options.seed).await?, &options),
+        }
     };
     let ended = tokio::select! {
         ended = drill => ended,
         // Dropping it stops everything it has started.
         interrupted = interrupted() => Err(interrupted),
     };
-    match ended.and_then(|report| print(&report, &options)) {
+    match ended {
         Ok(exit) => exit,
         Err(error) => {
             eprint!("failed to run the drill: {error}");
@@ -78,7 +95,8 @@ pub async fn run(options: Options) -> Exit {
     }
 }
 
-fn asked(options: &Options) -> drill::Options {
+/// `None` where it is a failover.
+fn storm(options: &Options) -> Option<drill::Options> {
     #[cfg(feature = "test-hooks")]
     let plant = options.plant.map(|plant| match plant {
         Plant::Liar => drill::Plant::Liar,
@@ -87,13 +105,19 @@ fn asked(options: &Options) -> drill::Options {
     });
     #[cfg(not(feature = "test-hooks"))]
     let plant = None;
-    drill::Options {
+    let scenario = match options.scenario {
+        Scenario::Storm => drill::Scenario::Storm,
+        Scenario::Soak => drill::Scenario::Soak,
+        Scenario::Failover => return None,
+    };
+    Some(drill::Options {
+        scenario,
         seed: options.seed,
         actions: options.actions,
         workers: options.workers.into(),
         minutes: options.minutes,
         plant,
-    }
+    })
 }
 
 type Fault = Box<dyn Error + Send + Sync>;
@@ -112,4 +136,15 @@ fn print(report: &drill::Report, options: &Options) -> Result<Exit, Fault> {
     }
     eprintln!("{}", drill::show_violations(report));
     Ok(Exit::Failed)
+}
+
+fn print_failover(failover: &drill::Failover, options: &Options) -> Result<Exit, Fault> {
+    if let Some(file) = &options.html {
+        std::fs::write(file, drill::html_failover(failover))?;
+    }
+    match options.json {
+        true => println!("{}", serde_json::to_string(failover)?),
+        false => println!("{}", drill::show_failover(failover)),
+    }
+    Ok(if failover.is_well() { Exit::Done } else { Exit::Failed })
 }

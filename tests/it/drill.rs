@@ -54,6 +54,15 @@ async fn r30_r29_every_promise_holds_under_kills_pauses_and_cuts() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn r30_r11_what_is_said_of_a_failover_holds() {
+    let (code, report, err) = drill(&["--scenario", "failover", "--seed", "1"]).await;
+    assert_eq!(code, Some(0), "{report:#}\n{err}");
+    let claims = report["claims"].as_array().expect("claims");
+    assert!(claims.len() >= 5 && claims.iter().all(|claim| claim["held"] == true), "{report:#}");
+    assert!(!report["costs"].as_array().expect("costs").is_empty());
+}
+
 /// A mistake that is put in is found: exit 1, the promise, the seed and the story of the action.
 #[cfg(feature = "test-hooks")]
 async fn found(plant: &str, promise: &str, what: &str) {

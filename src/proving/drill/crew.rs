@@ -70,6 +70,16 @@ impl Crew {
         &self.workers[worker].database
     }
 
+    /// Their process ids, of those that run.
+    pub fn pids(&self) -> Vec<u32> {
+        self.workers.iter().filter_map(|worker| Some(worker.daemon.as_ref()?.pid())).collect()
+    }
+
+    /// Their logs.
+    pub fn logs(&self) -> Vec<PathBuf> {
+        (0..self.workers.len()).map(|worker| self.log(worker)).collect()
+    }
+
     /// Starts a worker that does not run.
     pub fn raise(&mut self, worker: usize) -> io::Result<()> {
         let name = format!("worker{worker}");

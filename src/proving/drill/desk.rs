@@ -43,7 +43,7 @@ const WRITE: &str = r#"insert into desk."order" (number, action) values ($1, $2)
 const ACTION_OF: &str = r#"select action from desk."order" where number = $1"#;
 
 /// What the application has been told so far.
-type Told = Arc<Mutex<Desk>>;
+pub type Told = Arc<Mutex<Desk>>;
 
 /// Makes the application's schema.
 pub async fn open(client: &Client) -> Result<(), Error> {
@@ -155,7 +155,7 @@ async fn place(client: &mut Client, order: &Order, told: &Told) -> Result<bool, 
     transaction.execute(WRITE, &[&i64::from(order.number), &answer.action]).await?;
     if order.committed {
         transaction.commit().await?;
-        locked(told).answers.push(answer);
+        locked(told).answers.push(Answer { at: wall(), ..answer });
     } else {
         transaction.rollback().await?;
     }
@@ -204,8 +204,13 @@ async fn revoke(client: &Client, revocation: Revocation, told: &Told) -> Result<
     Ok(true)
 }
 
+/// Where nobody has kept what the application was told.
+pub fn nothing_told() -> Told {
+    Told::default()
+}
+
 /// The retry key of an order.
-pub fn retry_key(order: u32) -> String {
+fn retry_key(order: u32) -> String {
     format!("order-{order}")
 }
 

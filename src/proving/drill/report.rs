@@ -6,7 +6,6 @@ use std::time::Duration;
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::Options;
 use super::faults::Faults;
 use super::figures::Figures;
 use super::kinds::Kind;
@@ -14,7 +13,9 @@ use super::promise::{Promise, Violation};
 use super::records::{Entry, World};
 use super::referee;
 use super::show;
+use super::soak::Soak;
 use super::story::{self, Event};
+use super::{Options, Scenario};
 
 /// Of how many actions the story is told.
 const STORIES: usize = 6;
@@ -40,6 +41,9 @@ pub struct Report {
     pub broken: BTreeMap<Promise, usize>,
     /// What is below what must be expected.
     pub shortfall: Option<String>,
+    /// Whether anything has grown, of a soak.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub soak: Option<Soak>,
     /// What is not as promised; empty when all is well.
     pub violations: Vec<Violation>,
     /// What went wrong on the way, as planned.
@@ -65,18 +69,23 @@ pub struct Story {
 
 impl Report {
     /// Counts, and judges.
-    pub fn of(world: &World, faults: &Faults, options: Options, took: Duration) -> Self {
+    pub fn of(world: &World, faults: &Faults, soak: Option<Soak>, options: Options, took: Duration) -> Self {
         let figures = Figures::of(world);
         let violations = referee::judge(world);
         let count = |promise: &Promise| violations.iter().filter(|v| v.promise == *promise).count();
+        let (actions, _) = options.extent();
+        let scenario = match options.scenario {
+            Scenario::Storm => "",
+            Scenario::Soak => " --scenario soak",
+        };
         let minutes = options.minutes.map(|minutes| format!(" --minutes {minutes}")).unwrap_or_default();
         Self {
             seed: options.seed,
-            actions: options.actions,
+            actions,
             workers: options.workers,
             again: format!(
-                "outboxd drill --seed {} --actions {} --workers {}{minutes}",
-                options.seed, options.actions, options.workers
+                "outboxd drill{scenario} --seed {} --actions {actions} --workers {}{minutes}",
+                options.seed, options.workers
             ),
             seconds: (took.as_secs_f64() * 10.0).round() / 10.0,
             rested: world.rested.is_some(),
@@ -84,6 +93,7 @@ impl Report {
             shortfall: figures.shortfall(),
             faults: show::plan(faults),
             stories: stories(world, &violations),
+            soak,
             figures,
             violations,
         }
@@ -91,7 +101,8 @@ impl Report {
 
     /// Whether every promise held.
     pub fn is_well(&self) -> bool {
-        self.rested && self.violations.is_empty() && self.shortfall.is_none()
+        let grown = self.soak.as_ref().is_some_and(|soak| !soak.grown.is_empty());
+        self.rested && self.violations.is_empty() && self.shortfall.is_none() && !grown
     }
 }
 

@@ -3,6 +3,9 @@
 use super::WAYS;
 use super::kinds::{Kind, LEASE_MARGIN, Version};
 
+/// Sessions of one daemon for its work.
+pub const POOL: u64 = 4;
+
 /// As a file for `outboxd run`. `ways` are the destinations' base URLs, one for each way.
 pub fn toml(database_url: &str, ways: &[String; WAYS], version: Version) -> String {
     let (in_flight, account) = match version {
@@ -10,7 +13,7 @@ pub fn toml(database_url: &str, ways: &[String; WAYS], version: Version) -> Stri
         Version::Second => (32, "two"),
     };
     let mut text = format!(
-        "[database]\nurl = \"{database_url}\"\npool_size = 4\n\n\
+        "[database]\nurl = \"{database_url}\"\npool_size = {POOL}\n\n\
          [dispatcher]\nmax_in_flight = {in_flight}\nlease_margin = \"{}ms\"\npoll_interval = \"250ms\"\n\
          drain_timeout = \"4s\"\n\n[log]\nformat = \"json\"\nlevel = \"info\"\nstats_interval = \"10s\"\n",
         LEASE_MARGIN.as_millis()

@@ -3,18 +3,21 @@
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
+use super::failover::Failover;
 use super::faults::Faults;
 use super::figures::{Figures, Settled};
 use super::promise::Promise;
 use super::report::Report;
+use super::soak::Soak;
 
 /// How many violations are told in full.
 const VIOLATIONS_TOLD: usize = 5;
 
 /// The whole text that ends a drill.
 pub fn report(report: &Report) -> String {
-    let parts =
-        [verdict(report), figures(&report.figures), broken(report), kinds(&report.figures), faults(&report.figures)];
+    let mut parts = vec![verdict(report), figures(&report.figures), broken(report)];
+    parts.extend([kinds(&report.figures), faults(&report.figures)]);
+    parts.extend(report.soak.as_ref().map(soak));
     parts.join("\n\n")
 }
 
@@ -129,6 +132,41 @@ fn faults(figures: &Figures) -> String {
     }
     (1..3).for_each(|column| right(&mut table, column));
     table.to_string()
+}
+
+fn soak(soak: &Soak) -> String {
+    let mut table = plain();
+    table.set_header(["must not grow", "first third", "last third"]);
+    let row = |name: &str, values: [String; 2]| [&[name.to_owned()][..], &values].concat();
+    table.add_row(row("largest daemon, MiB", soak.memory_mib.map(|value| value.to_string())));
+    table.add_row(row("log, KiB a minute", soak.log_kib_per_minute.map(|value| value.to_string())));
+    let [least, most] = soak.sessions;
+    let sessions = format!("sessions at the database: {least} to {most}, of {} allowed", soak.sessions_allowed);
+    let grown = match soak.grown.is_empty() {
+        true => "Nothing has grown.".to_owned(),
+        false => format!("GROWN: {}", soak.grown.join("; ")),
+    };
+    format!("{table}\n{sessions}\n{grown}")
+}
+
+/// What came of a failover.
+pub fn failover(failover: &Failover) -> String {
+    let verdict = if failover.is_well() { "as is said" } else { "NOT AS IS SAID" };
+    let mut lines =
+        vec![format!("failover, seed {}, {} s: {verdict}.", failover.seed, failover.seconds), String::new()];
+    lines.extend(
+        failover.claims.iter().map(|claim| {
+            format!("  {} {} ({})", if claim.held { "held  " } else { "BROKEN" }, claim.claim, claim.seen)
+        }),
+    );
+    lines.extend([String::new(), "What it cost, which nothing on this side can prevent:".to_owned()]);
+    lines.extend(failover.costs.iter().map(|cost| format!("  {cost}")));
+    for violation in &failover.violations {
+        let whose = violation.action.map(|action| format!("action {action}: ")).unwrap_or_default();
+        lines.push(format!("{}: {whose}{}", violation.promise.told(), violation.what));
+        lines.extend(violation.story.iter().map(|line| format!("    {line}")));
+    }
+    lines.join("\n")
 }
 
 fn plain() -> Table {

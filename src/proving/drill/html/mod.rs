@@ -4,9 +4,11 @@ mod stories;
 
 use std::fmt::Write as _;
 
+use super::failover::Failover;
 use super::figures::{Figures, KindFigures, Settled};
-use super::promise::Promise;
+use super::promise::{Promise, Violation};
 use super::report::Report;
+use super::soak::Soak;
 
 const STYLE: &str = include_str!("page.css");
 
@@ -16,18 +18,42 @@ pub fn page(report: &Report) -> String {
         heading(report),
         tiles(&report.figures),
         promises(report),
-        violations(report),
+        told(&report.violations),
+        report.soak.as_ref().map(soak).unwrap_or_default(),
         kinds(&report.figures),
         faults(report),
         stories::section(report),
     ]
     .concat();
+    framed(&format!("outboxd drill, seed {}", report.seed), &body)
+}
+
+/// What came of a failover, as a page.
+pub fn failover(failover: &Failover) -> String {
+    let (class, verdict) = if failover.is_well() { ("well", "As is said") } else { ("broken", "Not as is said") };
+    let claim = |claim: &super::failover::Claim| {
+        let held = if claim.held { "<td class=\"n zero\">held</td>" } else { "<td class=\"n bad\">broken</td>" };
+        format!("<tr><td>{}</td><td>{}</td>{held}</tr>\n", escaped(claim.claim), escaped(&claim.seen))
+    };
+    let claims: String = failover.claims.iter().map(claim).collect();
+    let costs: String = failover.costs.iter().map(|cost| format!("<li>{}</li>\n", escaped(cost))).collect();
+    let body = format!(
+        "<header class=\"{class}\">\n<h1>{verdict}</h1>\n<p>Failover to a copy that lacks the last commits; seed {}, {} s</p>\n\
+         </header>\n<h2>What is said</h2>\n<table>\n{claims}</table>\n<h2>What it cost</h2>\n<ul>\n{costs}</ul>\n{}",
+        failover.seed,
+        failover.seconds,
+        told(&failover.violations)
+    );
+    framed("outboxd drill, failover", &body)
+}
+
+fn framed(title: &str, body: &str) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"content-security-policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>outboxd drill, seed {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n",
-        report.seed
+         <title>{}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n",
+        escaped(title)
     )
 }
 
@@ -120,9 +146,9 @@ fn promises(report: &Report) -> String {
     format!("<h2>What must be 0</h2>\n<table class=\"narrow\">\n{}</table>\n", Promise::ALL.map(row).concat())
 }
 
-fn violations(report: &Report) -> String {
+fn told(violations: &[Violation]) -> String {
     let mut text = String::new();
-    for violation in report.violations.iter().take(20) {
+    for violation in violations.iter().take(20) {
         let action = violation.action.map(|action| format!(" <code>{action}</code>")).unwrap_or_default();
         let _ = writeln!(
             text,
@@ -133,6 +159,27 @@ fn violations(report: &Report) -> String {
         );
     }
     text
+}
+
+fn soak(soak: &Soak) -> String {
+    let [memory, log] = [soak.memory_mib, soak.log_kib_per_minute].map(|[first, last]| format!("{first} → {last}"));
+    let [least, most] = soak.sessions;
+    let most_memory = soak.looks.iter().flat_map(|look| &look.memory).max().copied().unwrap_or(1).max(1);
+    let bars: String = (soak.looks.iter())
+        .map(|look| {
+            let share = look.memory.iter().max().copied().unwrap_or(0) * 100 / most_memory;
+            format!("<i class=\"done\" style=\"height:{share}%\"></i>")
+        })
+        .collect();
+    let grown = if soak.grown.is_empty() { "Nothing has grown.".to_owned() } else { soak.grown.join("; ") };
+    format!(
+        "<h2>What must not grow</h2>\n<p>{}</p>\n<table class=\"narrow\">\n<tr><td>largest daemon, MiB</td><td class=\"n\">{memory}</td></tr>\n\
+         <tr><td>log, KiB a minute</td><td class=\"n\">{log}</td></tr>\n<tr><td>sessions at the database, of {} allowed</td>\
+         <td class=\"n\">{least} to {most}</td></tr>\n</table>\n<div class=\"looks\">{bars}</div>\n\
+         <p class=\"legend\">memory of the largest daemon, every 5 s</p>\n",
+        escaped(&grown),
+        soak.sessions_allowed
+    )
 }
 
 fn kinds(figures: &Figures) -> String {
