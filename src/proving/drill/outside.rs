@@ -20,11 +20,11 @@ use crate::proving::fake::{Behaviour, Fake, Seen};
 /// A mistake that is put in on purpose, to see whether the referee finds it. The destination breaks its word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plant {
-    /// It confirms once and does nothing.
+    /// It confirms one order and does nothing.
     Liar,
     /// It forgets its keys at once.
     Forgetful,
-    /// It does once what it says that it has refused.
+    /// It does for one order what it says that it has refused.
     Sneak,
 }
 
@@ -98,7 +98,8 @@ struct Book {
     visible: Vec<Uptime>,
     receipts: usize,
     questions: usize,
-    planted: bool,
+    /// The order that a planted mistake is made with.
+    planted: Option<u32>,
 }
 
 fn locked(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
@@ -153,8 +154,8 @@ impl Book {
             let given = behaviour(did, &receipt, true, kind == Kind::Conflict);
             return self.written(request, told, Some(receipt), unhurried(given, mood, seen));
         }
-        let sneaks = did == Move::Refuse && self.plants(Plant::Sneak);
-        let lies = did == Move::Answer && kind == Kind::Keyed && self.plants(Plant::Liar);
+        let sneaks = did == Move::Refuse && self.errs(Plant::Sneak, order);
+        let lies = did == Move::Answer && kind == Kind::Keyed && self.errs(Plant::Liar, order);
         if !(did.takes_effect() || sneaks) || lies {
             let given = behaviour(did, "r-0", false, false);
             return self.written(request, did.told(), None, unhurried(given, mood, seen));
@@ -187,16 +188,18 @@ impl Book {
         self.written(request, did.told(), Some(receipt), unhurried(given, mood, seen))
     }
 
-    /// Whether it is time for this planted mistake: once, but for the forgetful.
-    fn plants(&mut self, plant: Plant) -> bool {
-        let now = self.plant == Some(plant) && !self.planted;
-        self.planted |= now && plant != Plant::Forgetful;
-        now
+    /// Whether this mistake is made with this order: the first that it can be made with, and always with that.
+    fn errs(&mut self, plant: Plant, order: Option<u32>) -> bool {
+        let errs = self.plant == Some(plant) && (self.planted.is_none() || self.planted == order);
+        if errs {
+            self.planted = order;
+        }
+        errs
     }
 
     /// What is remembered under a key: nothing once its time is over.
-    fn remembered(&mut self, kind: Kind, known: &str) -> Option<&Remembered> {
-        let memory = kind.memory().filter(|_| !self.plants(Plant::Forgetful))?;
+    fn remembered(&self, kind: Kind, known: &str) -> Option<&Remembered> {
+        let memory = kind.memory().filter(|_| self.plant != Some(Plant::Forgetful))?;
         self.memory.get(known).filter(|first| Uptime::now().since(first.since) < memory)
     }
 
