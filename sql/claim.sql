@@ -99,7 +99,10 @@ with recursive want as materialized (
 ), lapse as (
   insert into outbox.attempt (attempt_id, action_id, number, kind, fence, worker, started_at, deadline_at, finished_at, evidence, verdict)
   select t.attempt_id, t.action_id, t.attempts + 1, 'send', t.fence, t.worker, t.updated_at, t.due_at, clock_timestamp(), 'lapsed', 'outcome_unknown'
-  from told t where t.now = 'lapsed'
+  from told t
+  -- also where a proof of an earlier send waits in the row and concludes it: this one was sent, too
+  where t.now = 'lapsed'
+    or (t.proof is not null and t.state = 'dispatching' and t.step = 'send' and t.last_sent_at >= t.due_at)
   on conflict do nothing
 ), waits as (
   -- Looked at again soon, the longer it waits the later, and without a claim: no fence, no attempt, and its time has

@@ -6,6 +6,8 @@ mod check;
 mod contracts;
 mod demo;
 mod destinations;
+mod drill;
+mod interrupted;
 mod inventory;
 mod list;
 mod migrate;
@@ -29,6 +31,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+
+use interrupted::interrupted;
 
 /// Exit codes: 0 done, 1 failed, 2 usage, and these (sysexits.h where it has one).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,6 +114,9 @@ enum Command {
     Prune(prune::Options),
     /// See it work: a private database, a Release Desk, a destination that misbehaves, the real dispatcher (about 20 s)
     Demo(demo::Options),
+    /// Attack it: real daemons killed, paused and cut off by a seed, and every effect counted (about 2 minutes)
+    #[command(after_help = DRILL_HELP)]
+    Drill(drill::Options),
     /// Measure it on this machine
     Bench(bench::Options),
 }
@@ -127,6 +134,11 @@ holds those behind it, until it is tried again (outboxd retry) or this lets them
 const PRUNE_HELP: &str = "First the payload and history go, and a tombstone stays: identity, end, receipt. Much later \
 that goes too,\nand older requests under its key are refused from then on. Nothing that is open, unknown or contradicted \
 is touched.";
+
+const DRILL_HELP: &str = "A private PostgreSQL, daemons as child processes and destinations of every kind of contract. \
+Daemons are\nkilled and paused past their lease, connections cut, sessions terminated, the database crashed. At the end \
+application,\nledger and destinations are compared. The exit code is 1 where a promise is broken, with the story of the \
+action.\nThe same seed plans the same; what it meets depends on the machine, too.";
 
 /// Where the configuration is looked for.
 const DEFAULT_CONFIG: &str = "outboxd.toml";
@@ -168,6 +180,7 @@ pub fn main() -> ExitCode {
             Command::Release(options) => release::run(options).await,
             Command::Prune(options) => prune::run(options).await,
             Command::Demo(options) => demo::run(options).await,
+            Command::Drill(options) => drill::run(options).await,
             Command::Bench(options) => bench::run(options).await,
         }
     });

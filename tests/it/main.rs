@@ -50,6 +50,7 @@ mod daemon_waking;
 mod database_tls;
 mod demo;
 mod destinations;
+mod drill;
 mod enqueue;
 mod enqueue_refused;
 mod failpoints;
