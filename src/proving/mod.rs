@@ -5,7 +5,9 @@ pub mod bench;
 pub mod cluster;
 pub mod daemon;
 pub mod demo;
+pub mod fair;
 pub mod fake;
+pub mod flow;
 #[cfg(test)]
 mod mirrored;
 pub mod session;

@@ -36,6 +36,7 @@ mod daemon_oauth;
 #[cfg(feature = "test-hooks")]
 mod daemon_panic;
 mod daemon_poison;
+mod daemon_rates;
 mod daemon_reload;
 mod daemon_retry;
 mod daemon_rows;
@@ -63,6 +64,7 @@ mod retry;
 mod roles;
 mod settle;
 mod settle_again;
+mod soak;
 mod status;
 mod tidy;
 mod wire;
