@@ -42,7 +42,8 @@ grant usage on schema outbox to outbox_app, outbox_dispatcher, outbox_operator, 
 grant select on outbox.status to outbox_app, outbox_operator, outbox_reader;
 grant execute on function
     outbox.label(text, text),
-    outbox.sentence(text, text, timestamptz, timestamptz, timestamptz, text, timestamptz, boolean, boolean, boolean),
+    outbox.sentence(text, text, timestamptz, timestamptz, timestamptz, text, timestamptz, boolean, boolean, boolean,
+      boolean, text),
     outbox.took_effect(uuid),
     outbox.ago(timestamptz),
     outbox.utc(timestamptz)
@@ -64,6 +65,7 @@ grant execute on function
     outbox.resolve(uuid, text, text, text, text),
     outbox.retry(uuid, text, text),
     outbox.resume(text, text, text),
+    outbox.release(uuid, text, text),
     outbox.schema_version()
   to outbox_operator;
 -- The whole story of an action, but never what is in it.
@@ -79,13 +81,15 @@ grant select on outbox.action, outbox.cancellation, outbox.revocation to outbox_
 grant select, update on outbox.delivery to outbox_dispatcher;
 grant select, insert on outbox.attempt to outbox_dispatcher;
 grant select on outbox.operation to outbox_dispatcher;
-grant insert (operation, destination, effect, contract, meaning, owner, absence),
-    update (destination, effect, contract, meaning, owner, absence, updated_at)
+grant insert (operation, destination, effect, contract, meaning, owner, absence, hold_on_failure),
+    update (destination, effect, contract, meaning, owner, absence, hold_on_failure, updated_at)
   on outbox.operation to outbox_dispatcher; -- never forgets_before
 grant select on outbox.tombstone to outbox_dispatcher;
 grant select, insert, update, delete on outbox.daemon to outbox_dispatcher;
 grant select on outbox.resume_request to outbox_dispatcher;
 grant execute on function outbox.schema_version(), outbox.took_effect(uuid) to outbox_dispatcher;
+-- Run as their owner: which row of a serial queue has the turn.
+grant execute on function outbox.promote(int), outbox.mend_queues(bigint, int) to outbox_dispatcher;
 -- Deletes as its owner, and only what is closed and old.
 grant execute on function outbox.prune(text[], interval[], interval[]) to outbox_dispatcher;
 

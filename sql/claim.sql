@@ -15,7 +15,8 @@
 --              tenant, how many
 --
 -- Rows: one per claimed action; for a want that claimed nothing one with a null action_id. `next_after` goes into $5
--- of the next claim. `put_off` rows were due and are not any more.
+-- of the next claim. `put_off` rows were due and are not any more. `unplaced`: in some serial queue a turn is to be
+-- given, or one that has arrived to be parked (outbox.promote); one probe of a mostly empty index.
 -- Index: delivery_due, walked tenant by tenant (one probe each, at most 256), so that no tenant waits for another's
 -- backlog. statement_timestamp() bounds the index scan; clock_timestamp() would be a filter over every later row.
 -- Race won: SKIP LOCKED never waits; what another claim has taken is no longer due when its lock is gone.
@@ -141,8 +142,11 @@ with recursive want as materialized (
   returning t.asks, d.action_id, d.operation, d.tenant, d.fence, d.attempt_id, d.step, d.attempts, d.budget_from,
     t.first_sent_at as first_before, t.last_sent_at as last_before, d.doubt_since, d.doubt_attempt, d.proof,
     d.cancel_sent_at is not null as cancel_sent, t.override and t.now = 'send' as overridden, d.sent_digest, t.stop,
-    t.created_at, t.traceparent, t.params, t.headers, t.content_type, t.body
+    t.created_at, t.traceparent, t.params, t.headers, t.content_type, t.body, d.lane
 )
 select e.operation as wanted, e.asks as asked, e.next_after, coalesce(w.put_off, 0) as put_off,
+  (select true from outbox.delivery d
+    where d.lane is not null and (not d.turn and d.due_at is not null or d.turn and d.closed_at is not null and not d.holds)
+    order by d.place limit 1) is not null as unplaced,
   statement_timestamp() as claimed_at, c.*
 from ends e left join waited w using (operation, asks) left join claimed c using (operation, asks)

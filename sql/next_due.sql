@@ -2,7 +2,7 @@
 --
 -- $1 text[] operations, $2 boolean[] of each: whether its rows that ask are meant, or those that send
 -- Rows: one; null where nothing waits. Index: delivery_due, one probe per pair and tenant, at most 256
--- each.
+-- each; delivery_unplaced, one probe: what outbox.promote has to see to is due at once.
 with recursive walk(operation, asks, tenant, due_at, looked) as (
   select w.operation, w.asks, t.tenant, t.due_at, 1
   from unnest($1::text[], $2::boolean[]) as w(operation, asks)
@@ -19,4 +19,7 @@ with recursive walk(operation, asks, tenant, due_at, looked) as (
     order by d.operation, d.asks, d.tenant, d.due_at limit 1) t
   where k.looked < 256
 )
-select (extract(epoch from min(due_at) - clock_timestamp()) * 1000000)::bigint as due_in from walk
+select case when (select true from outbox.delivery d
+    where d.lane is not null and (not d.turn and d.due_at is not null or d.turn and d.closed_at is not null and not d.holds)
+    order by d.place limit 1) is not null then 0
+  else (extract(epoch from min(due_at) - clock_timestamp()) * 1000000)::bigint end as due_in from walk

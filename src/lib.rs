@@ -29,6 +29,10 @@
 //!    proof of success is still a proof.
 //! 8. Only then is an event written ([`log::events`]).
 //!
+//! An action with an ordering key is claimed only when it has the turn of its queue. Turns are given by one function of the
+//! schema (`sql/migrations/V8__lanes.sql`), which sees to what is marked on the rows: by an enqueue, by an end, by a
+//! decision. A settle calls it in its own transaction, and every claim says whether it is to be called.
+//!
 //! # Who may know whom
 //!
 //! ```text

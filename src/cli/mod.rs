@@ -12,6 +12,7 @@ mod migrate;
 mod operations;
 mod print;
 mod prune;
+mod release;
 mod reload;
 mod resolve;
 mod retry;
@@ -101,6 +102,9 @@ enum Command {
     /// Request that an action is not sent any more
     #[command(after_help = CANCEL_HELP)]
     Cancel(cancel::Options),
+    /// Let the next of a serial queue go on that a failed action holds
+    #[command(after_help = RELEASE_HELP)]
+    Release(release::Options),
     /// Forget closed actions that are older than the configuration keeps them; a daemon does it by itself, too
     #[command(after_help = PRUNE_HELP)]
     Prune(prune::Options),
@@ -116,6 +120,9 @@ action, or where the evidence does not allow it; then nothing is changed and the
 
 const CANCEL_HELP: &str = "What has not been sent is certainly not sent any more. Where a worker holds the action, or an \
 earlier\nattempt may have taken effect, the request stands: it is not sent again, but what was sent may have happened.";
+
+const RELEASE_HELP: &str = "Where an operation says hold_on_failure = true, an action of a serial queue that ends as not delivered\n\
+holds those behind it, until it is tried again (outboxd retry) or this lets them go. The action stays closed as it is.";
 
 const PRUNE_HELP: &str = "First the payload and history go, and a tombstone stays: identity, end, receipt. Much later \
 that goes too,\nand older requests under its key are refused from then on. Nothing that is open, unknown or contradicted \
@@ -158,6 +165,7 @@ pub fn main() -> ExitCode {
             Command::Resolve(options) => resolve::run(options).await,
             Command::Retry(options) => retry::run(options).await,
             Command::Cancel(options) => cancel::run(options).await,
+            Command::Release(options) => release::run(options).await,
             Command::Prune(options) => prune::run(options).await,
             Command::Demo(options) => demo::run(options).await,
             Command::Bench(options) => bench::run(options).await,

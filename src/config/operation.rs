@@ -52,7 +52,7 @@ pub(super) fn parse(name: &str, table: &Table<'_>, known: &Known<'_>) -> Result<
     let response_max_bytes = table.integer("response_max_bytes");
     let (max_in_flight, keep) = (table.integer_if("max_in_flight"), keep(table));
     let tenant_max_in_flight = table.integer_if("tenant_max_in_flight");
-    let allow_unverified = table.boolean("allow_unverified");
+    let (allow_unverified, hold_on_failure) = (table.boolean("allow_unverified"), table.boolean("hold_on_failure"));
     let (target, promise, request, policy) = (target?, promise?, request?, policy?);
     let allow_unverified = allow_unverified?;
     let parts = Parts { policy: &policy, promise, request: &request, target, allow_unverified };
@@ -68,6 +68,7 @@ pub(super) fn parse(name: &str, table: &Table<'_>, known: &Known<'_>) -> Result<
         terms: Terms { policy, contract, pins },
         response_max_bytes: response_max_bytes? as usize,
         cost: cost?,
+        hold_on_failure: hold_on_failure?,
     };
     agreed?;
     let max_in_flight = max_in_flight?.unwrap_or(target.max_in_flight);

@@ -170,6 +170,8 @@ pub struct Operation {
     pub response_max_bytes: usize,
     /// What one attempt costs, and what an action may cost in all; in the owner's currency.
     pub cost: Option<Cost>,
+    /// In a serial queue, a failure holds those that wait behind it until a person lets go.
+    pub hold_on_failure: bool,
 }
 
 /// Spend, in the owner's currency.

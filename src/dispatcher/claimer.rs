@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::delivery::{self, Outcome};
 use super::health::{Health, Who};
@@ -48,6 +48,10 @@ pub struct Claimer {
     pub sleeper: Sleeper,
     /// Which claims were not answered.
     pub orphans: Arc<Orphans>,
+    /// Rings where a serial queue has moved on.
+    pub turns: Arc<Notify>,
+    /// The database refuses to move them on, and that has been said.
+    pub queues_refused: bool,
 }
 
 impl Claimer {
@@ -146,7 +150,7 @@ impl Claimer {
             }
         };
         self.orphans.answered(mark);
-        let some = !claims.claimed.is_empty();
+        let mut some = !claims.claimed.is_empty();
         let mut got = vec![0; shares.len()];
         let mut first: BTreeMap<(usize, Writes), Vec<(Claimed, Slot)>> = BTreeMap::new();
         for claimed in claims.claimed {
@@ -177,6 +181,9 @@ impl Claimer {
                 hungry |= ate_all;
                 partly |= more && !ate_all;
             }
+        }
+        if claims.unplaced {
+            some |= self.give_turns().await?;
         }
         let passed_over = self.walk.passes_over(some, passed_over);
         Ok(Found { some, hungry, partly, full, passed_over })
@@ -269,6 +276,7 @@ impl Claimer {
                 meaning: &operation.meaning,
                 owner: &operation.owner,
                 absence: operation.terms.contract.absence(),
+                hold_on_failure: operation.hold_on_failure,
             })
             .collect();
         self.ledger.write_inventory(&rows).await

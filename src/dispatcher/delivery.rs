@@ -13,6 +13,7 @@ use crate::core::action::Step;
 use crate::core::decide::{self, Moment, Transition};
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::next_step::{Plan, next_step};
+use crate::core::queue::queue_after;
 use crate::core::reason::Reason;
 use crate::core::retry::Dice;
 use crate::destination::{Claim, Limits};
@@ -93,6 +94,8 @@ impl Outcome {
             row: self.claimed.row.clone(),
             transition: self.transition.clone(),
             history: self.history(),
+            lane: self.claimed.lane,
+            queue: queue_after(&self.transition, self.route.operation.hold_on_failure),
         }
     }
 

@@ -8,6 +8,7 @@ mod orphans;
 mod pause;
 mod pauses;
 mod presence;
+mod queues;
 mod rates;
 mod reconnect;
 mod rest;
@@ -25,7 +26,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::core::action::ActionId;
@@ -139,8 +140,10 @@ impl Dispatcher {
     pub async fn run(self, stop: Stop) -> Result<Vec<ActionId>, LedgerError> {
         let (outcomes, received) = mpsc::channel(usize::try_from(self.settings.max_in_flight).unwrap_or(256).max(256));
         let (health, give_up) = (Health::new(), CancellationToken::new());
+        let turns = Arc::new(Notify::new());
         let settler = Settler {
             ledger: self.ledger.clone(),
+            turns: Arc::clone(&turns),
             health: health.clone(),
             tally: Arc::clone(&self.tally),
             give_up: give_up.clone(),
@@ -188,6 +191,8 @@ impl Dispatcher {
             stop: stop.clone(),
             outcomes,
             orphans: Arc::clone(&orphans),
+            turns,
+            queues_refused: false,
         };
         let claimed = tokio::select! {
             claimed = claimer.run(&health) => claimed,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::delivery::Outcome;
@@ -33,6 +33,8 @@ pub struct Settler {
     pub health: Health,
     /// For the stats line.
     pub tally: Arc<Tally>,
+    /// Rings where a serial queue has moved on, for the claims.
+    pub turns: Arc<Notify>,
     /// The drain's time has run out, and the time for last words too: stop trying.
     pub give_up: CancellationToken,
 }
@@ -136,6 +138,9 @@ impl Settler {
                 return Ok(());
             }
         };
+        if settlements.iter().any(Settlement::leaves_queue) {
+            self.turns.notify_one();
+        }
         let mut missing: Vec<Outcome> = Vec::new();
         for outcome in open.drain(..) {
             if written.contains(&outcome.claimed.intent.id) {
@@ -193,7 +198,12 @@ impl Settler {
                 history: &history,
             };
             match self.ledger.testify(told).await {
-                Ok(meaning) => telling::late(&outcome, meaning),
+                Ok(meaning) => {
+                    telling::late(&outcome, meaning);
+                    if outcome.claimed.lane.is_some() {
+                        self.turns.notify_one();
+                    }
+                }
                 Err(error) if error.is_session() => {
                     open.push(outcome);
                     open.append(&mut late);

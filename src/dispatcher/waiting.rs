@@ -56,6 +56,7 @@ impl Claimer {
         tokio::select! {
             () = tokio::time::sleep(at_most) => {}
             () = self.sleeper.rung() => {}
+            () = self.turns.notified() => {}
             () = self.slots.freed(), if full => {}
             Ok(()) = self.rosters.changed() => {}
             () = self.pauses.sooner() => {}

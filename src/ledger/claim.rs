@@ -67,6 +67,8 @@ pub struct Claimed {
     pub row: Row,
     /// Until when.
     pub lease: Lease,
+    /// The serial queue whose turn it has; `None` = it is in none.
+    pub lane: Option<i64>,
 }
 
 impl Claimed {
@@ -88,6 +90,8 @@ pub struct Claims {
     pub claimed: Vec<Claimed>,
     /// Of each want, where its next walk over the tenants starts.
     pub next_after: Vec<NextAfter>,
+    /// In some serial queue a turn is to be given, or a row that has arrived to be parked; see [`Ledger::promote`].
+    pub unplaced: bool,
 }
 
 /// Where the next walk of one want starts.
@@ -155,6 +159,7 @@ impl Ledger {
         let mut claims = Claims::default();
         for row in &rows {
             let (operation, asks): (&str, bool) = (row.try_get("wanted")?, row.try_get("asked")?);
+            claims.unplaced = row.try_get("unplaced")?;
             if claims.next_after.last().is_none_or(|last| last.operation != operation || last.asks != asks) {
                 let after = row.try_get("next_after")?;
                 let put_off = row.try_get::<_, i32>("put_off")?.unsigned_abs();
@@ -221,5 +226,6 @@ fn read(row: &SqlRow, lease: Lease) -> Result<Claimed, LedgerError> {
             },
         },
         lease,
+        lane: row.try_get("lane")?,
     })
 }

@@ -19,6 +19,7 @@ pub struct InventoryRow<'a> {
     pub owner: &'a str,
     /// How long after the last send an absence proves something: the longest that the contract says.
     pub absence: Option<Duration>,
+    pub hold_on_failure: bool,
 }
 
 impl Ledger {
@@ -26,6 +27,7 @@ impl Ledger {
     pub async fn write_inventory(&self, rows: &[InventoryRow<'_>]) -> Result<(), LedgerError> {
         let column = |of: fn(&InventoryRow<'_>) -> String| -> Vec<String> { rows.iter().map(of).collect() };
         let absence: Vec<Option<i64>> = rows.iter().map(|r| r.absence.map(micros)).collect();
+        let holds: Vec<bool> = rows.iter().map(|r| r.hold_on_failure).collect();
         let client = self.pool.get().await?;
         let statement = client.prepare_cached(INVENTORY).await?;
         client
@@ -39,6 +41,7 @@ impl Ledger {
                     &column(|r| r.meaning.to_owned()),
                     &column(|r| r.owner.to_owned()),
                     &absence,
+                    &holds,
                 ],
             )
             .await?;

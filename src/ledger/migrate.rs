@@ -10,7 +10,7 @@ use super::session::session_config;
 use crate::core::target::Secret;
 
 /// The version that this binary was built for.
-pub const SCHEMA_VERSION: i32 = 8;
+pub const SCHEMA_VERSION: i32 = 9;
 
 /// Only one migration runs at a time; the others wait and find the work done. refinery takes no lock of its own.
 const MIGRATION_LOCK: i64 = 7_813_402_954_201_167_430;
@@ -19,7 +19,7 @@ const MIGRATION_LOCK: i64 = 7_813_402_954_201_167_430;
 const HISTORY: &str = "outbox.schema_history";
 
 /// In order. Numbered and immutable from 1.0 on.
-const MIGRATIONS: [(&str, &str); 8] = [
+const MIGRATIONS: [(&str, &str); 9] = [
     ("V1__tables", include_str!("../../sql/migrations/V1__tables.sql")),
     ("V2__guards", include_str!("../../sql/migrations/V2__guards.sql")),
     ("V3__enqueue", include_str!("../../sql/migrations/V3__enqueue.sql")),
@@ -27,7 +27,8 @@ const MIGRATIONS: [(&str, &str); 8] = [
     ("V5__decisions", include_str!("../../sql/migrations/V5__decisions.sql")),
     ("V6__memory", include_str!("../../sql/migrations/V6__memory.sql")),
     ("V7__status", include_str!("../../sql/migrations/V7__status.sql")),
-    ("V8__daemons", include_str!("../../sql/migrations/V8__daemons.sql")),
+    ("V8__lanes", include_str!("../../sql/migrations/V8__lanes.sql")),
+    ("V9__daemons", include_str!("../../sql/migrations/V9__daemons.sql")),
 ];
 
 /// What `migrate` did.

@@ -12,6 +12,7 @@ mod mark;
 mod migrate;
 mod overview;
 mod prune;
+mod queue;
 mod rule;
 mod session;
 mod settle;
@@ -33,13 +34,14 @@ pub use mark::Marked;
 pub use migrate::{Migrated, SCHEMA_VERSION, migrate, schema_sql};
 pub use overview::{Counts, Filter, Listed, Overview, Page};
 pub use prune::{Keep, Prunable, Pruned};
+pub use queue::{HeldQueue, Mended, Promoted, WAITING_MAX};
 pub use rule::{Decided, Decision, Refusal, Ruling};
 pub use session::connect;
 pub use settle::{History, Settlement, Standing};
 pub use stats::{OpenRows, next_due_in, overdue_elsewhere};
 pub use story::{
-    Committed, Content, Entry, EntryKind, HISTORY_MAX, Inventory, Linked, Note, Position, Revocation, Story, Told,
-    Tombstone, Weight,
+    Committed, Content, Entry, EntryKind, HISTORY_MAX, Head, InQueue, Inventory, Linked, Note, Position, Revocation,
+    Story, Told, Tombstone, Weight,
 };
 
 /// A pool of sessions with the ledger, on behalf of one worker.

@@ -1,4 +1,4 @@
-//! What a person decides about an action: the three functions of the schema that say so, and their refusals as values.
+//! What a person decides about an action: the functions of the schema that say so, and their refusals as values.
 
 use tokio_postgres::types::ToSql;
 
@@ -8,6 +8,7 @@ use crate::core::action::ActionId;
 const RESOLVE: &str = include_str!("../../sql/resolve.sql");
 const RETRY: &str = include_str!("../../sql/retry.sql");
 const CANCEL: &str = include_str!("../../sql/cancel.sql");
+const RELEASE: &str = include_str!("../../sql/release.sql");
 const STANDING: &str = include_str!("../../sql/standing.sql");
 
 /// What is decided.
@@ -29,6 +30,8 @@ pub enum Decision {
     Retry,
     /// It is not sent any more.
     Cancel,
+    /// The next of the serial queue that it holds goes on.
+    Release,
 }
 
 /// Who decides what, and why.
@@ -92,6 +95,7 @@ impl Ledger {
             Decision::SendAgain => vec![resolve("send_again", None)],
             Decision::Retry => vec![plain(RETRY)],
             Decision::Cancel => vec![plain(CANCEL)],
+            Decision::Release => vec![plain(RELEASE)],
         };
         let mut answer = String::new();
         for (statement, params) in steps {

@@ -3,13 +3,17 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use deadpool_postgres::Object;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row as SqlRow, Statement};
 use uuid::Uuid;
 
+use super::queue::PROMOTE;
 use super::values::micros;
 use super::{Ledger, LedgerError};
 use crate::core::action::{ActionId, AttemptId, Fence, State, Step};
 use crate::core::decide::{Next, SentTimes, Transition};
+use crate::core::queue::Queue;
 use crate::core::row::{Doubt, Row, SentUnder};
 use crate::core::time::Timestamp;
 use crate::failpoint::{self, Point};
@@ -30,6 +34,17 @@ pub struct Settlement {
     pub transition: Transition,
     /// What the history says of it; `None` where nothing was tried.
     pub history: Option<History>,
+    /// The serial queue whose turn it has; `None` = it is in none.
+    pub lane: Option<i64>,
+    /// What becomes of that queue.
+    pub queue: Queue,
+}
+
+impl Settlement {
+    /// Whether another row may get its turn then.
+    pub fn leaves_queue(&self) -> bool {
+        self.lane.is_some() && self.queue == Queue::GoesOn
+    }
 }
 
 /// One finished attempt, as the history has it.
@@ -65,15 +80,25 @@ pub enum Standing {
 impl Ledger {
     /// Settles all of them, and returns which were written. A refusal of the whole batch is the caller's to take
     /// apart: one bad row must not hold up the others.
+    ///
+    /// Where a serial queue moves on, the next turn is given in the same transaction. Where that is refused the rows
+    /// are settled all the same: they are marked, and a later [`Ledger::promote`] sees to them.
     pub async fn settle(&self, batch: &[Settlement]) -> Result<HashSet<ActionId>, LedgerError> {
         let mut sorted: Vec<&Settlement> = batch.iter().collect();
         sorted.sort_unstable_by_key(|s| s.action);
-        let client = self.pool.get().await?;
+        let mut client = self.pool.get().await?;
         let statement = client.prepare_cached(SETTLE).await?;
         let columns = Columns::of(&sorted);
-        failpoint::reach(Point::BeforeSettle);
         let params = columns.params(&self.worker);
-        let rows = failpoint::unheard(Point::SettleUnheard, client.query(&statement, &params)).await?;
+        failpoint::reach(Point::BeforeSettle);
+        let settled = match batch.iter().any(Settlement::leaves_queue) {
+            true => settle_and_promote(&mut client, &statement, &params).await?,
+            false => None,
+        };
+        let rows = match settled {
+            Some(rows) => rows,
+            None => failpoint::unheard(Point::SettleUnheard, client.query(&statement, &params)).await?,
+        };
         failpoint::reach(Point::AfterSettle);
         rows.iter().map(|row| Ok(ActionId(row.try_get(0)?))).collect()
     }
@@ -122,6 +147,28 @@ impl Ledger {
             );
         }
         Ok(standing)
+    }
+}
+
+/// Both in one transaction; `None` where turns could not be given, and then nothing was settled either.
+async fn settle_and_promote(
+    client: &mut Object,
+    settle: &Statement,
+    params: &[&(dyn ToSql + Sync)],
+) -> Result<Option<Vec<SqlRow>>, LedgerError> {
+    let promote = client.prepare_cached(PROMOTE).await?;
+    let transaction = client.transaction().await?;
+    let rows = transaction.query(settle, params).await?;
+    match transaction.query_one(&promote, &[]).await.map_err(LedgerError::from) {
+        Ok(_) => {
+            failpoint::unheard(Point::SettleUnheard, transaction.commit()).await?;
+            Ok(Some(rows))
+        }
+        Err(error) if error.is_session() => Err(error),
+        Err(_) => {
+            transaction.rollback().await?;
+            Ok(None)
+        }
     }
 }
 
@@ -175,6 +222,7 @@ struct Columns<'a> {
     evidence: Vec<Option<&'static str>>,
     status: Vec<Option<i32>>,
     detail: Vec<Option<&'a str>>,
+    holds: Vec<bool>,
 }
 
 impl<'a> Columns<'a> {
@@ -209,11 +257,12 @@ impl<'a> Columns<'a> {
             c.evidence.push(history.map(|h| h.evidence));
             c.status.push(history.and_then(|h| h.status).map(i32::from));
             c.detail.push(history.and_then(|h| h.detail.as_deref()));
+            c.holds.push(s.queue == Queue::IsHeld);
         }
         c
     }
 
-    fn params<'b>(&'b self, worker: &'b String) -> [&'b (dyn ToSql + Sync); 27] {
+    fn params<'b>(&'b self, worker: &'b String) -> [&'b (dyn ToSql + Sync); 28] {
         [
             &self.action,
             &self.fence,
@@ -242,6 +291,7 @@ impl<'a> Columns<'a> {
             &self.detail,
             worker,
             &self.was_digest,
+            &self.holds,
         ]
     }
 }

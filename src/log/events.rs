@@ -272,3 +272,13 @@ pub fn prune_refused(error: &dyn Display) {
 pub fn nobody_takes(operation: &str) {
     warn!(operation, "operation not configured");
 }
+
+/// The database refused to move serial queues on.
+pub fn queues_refused(error: &dyn Display) {
+    error!(error = %error, "serial queues stuck");
+}
+
+/// Serial queues in which somebody waited and nobody had the turn were set going again.
+pub fn queues_mended(queues: i64) {
+    warn!(queues, "serial queues mended");
+}

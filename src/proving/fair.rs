@@ -49,7 +49,8 @@ async fn beside(flood: i64) -> Result<Fair, Fault> {
     let url = cluster.url(cluster.superuser(), "postgres");
     ledger::migrate(&Secret::new(url.clone())).await?;
     let client = session::connect(&url).await?;
-    let enqueue = "select outbox.enqueue($1, '{}', n::text, tenant => $3 || case when $3 = 'small' then n::text else '' end)
+    let enqueue =
+        "select outbox.enqueue($1, '{}', n::text, tenant => $3 || case when $3 = 'small' then n::text else '' end)
         from generate_series(1, $2::bigint) n";
     client.execute(enqueue, &[&OPERATION, &flood, &"flood"]).await?;
     client.execute(enqueue, &[&OPERATION, &SMALL, &"small"]).await?;

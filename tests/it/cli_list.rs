@@ -148,7 +148,7 @@ async fn the_status_counts_what_waits_by_operation_and_says_what_needs_a_person(
         &page,
         &[
             "· no daemon ·",
-            "note.publish 1 0 0 1 3 (1 1 1)",
+            "note.publish 1 0 0 0 1 3 (1 1 1)",
             "12 min",
             "fake no daemon has it 1/64",
             "1 action needs a person: outboxd review",

@@ -8,6 +8,8 @@ use crate::support::ledger::NOTE;
 
 const CLAIM: &str = include_str!("../../sql/claim.sql");
 const NEXT_DUE: &str = include_str!("../../sql/next_due.sql");
+const STATS: &str = include_str!("../../sql/stats.sql");
+const LIST_HELD: &str = include_str!("../../sql/list_held.sql");
 const SESSION: &str = include_str!("../../src/ledger/session.rs");
 
 /// The settings of the ledger's own sessions.
@@ -122,4 +124,84 @@ async fn b56_a_claim_that_finds_nothing_costs_a_probe_per_tenant() {
     let next_due = explain(&session, "next_due (array['note.publish'], array[false])").await;
     assert!(pages(&next_due) <= 60, "{} pages", pages(&next_due));
     assert!(nodes(&next_due).iter().all(|node| node["Node Type"] != "Seq Scan"));
+}
+
+/// A hundred thousand that wait behind one whose outcome is unknown, half of them in one queue.
+async fn park(db: &Database) {
+    db.run(&format!(
+        "insert into outbox.action (action_id, operation, retry_key, input_hash, ordering_key, created_at)
+           select outbox.uuid_v7(), '{NOTE}', 'parked' || n, sha256(''), 'o', now() from generate_series(0, 100000) n;
+         insert into outbox.delivery (action_id, operation, state, step, due_at, doubt_since, lane, place, turn, budget_from, updated_at)
+           select action_id, operation, case when n <= 2 then 'outcome_unknown' else 'pending' end,
+             case when n <= 2 then 'review' else 'send' end, null, case when n <= 2 then now() end, n % 2, n, n <= 2, now(), now()
+           from (select a.*, row_number() over (order by action_id) n from outbox.action a where retry_key like 'parked%') a"
+    ))
+    .await;
+    db.run("vacuum analyze outbox.delivery").await;
+}
+
+#[tokio::test]
+async fn r27_rows_that_wait_for_their_turn_cost_a_claim_nothing() {
+    let db = Database::new().await;
+    enqueue_due(&db).await;
+    let session = prepared(&db).await;
+    explain(&session, &claim()).await; // warms the session's caches
+    let next_due = "next_due (array['note.publish'], array[false])";
+    let (small, small_due) = (explain(&session, &claim()).await, explain(&session, next_due).await);
+    park(&db).await;
+    let session = prepared(&db).await;
+    explain(&session, &claim()).await;
+    let (large, large_due) = (explain(&session, &claim()).await, explain(&session, next_due).await);
+    for plan in [&large, &large_due] {
+        for node in nodes(plan) {
+            let kind = node["Node Type"].as_str().unwrap_or_default();
+            assert_ne!(kind, "Seq Scan");
+            let removed = node["Rows Removed by Filter"].as_f64().unwrap_or_default();
+            assert!(removed <= 100.0, "{kind} reads {removed} rows in vain");
+        }
+        assert!(nodes(plan).iter().any(|node| node["Index Name"] == "delivery_unplaced"), "{plan:#}");
+    }
+    assert_eq!(small["Actual Rows"], large["Actual Rows"]);
+    // The indexes by id are a level deeper.
+    assert!(pages(&large) <= pages(&small) + 200, "{} pages instead of {}", pages(&large), pages(&small));
+    assert!(pages(&large_due) <= pages(&small_due) + 10, "{} pages", pages(&large_due));
+    // The stats line and a review look at what is held, not at what waits behind it.
+    let all = "select count(*) from outbox.delivery where due_at is null and closed_at is null";
+    assert_eq!(db.count(all).await, 100_001);
+    for (types, sql, arguments) in [
+        ("bigint", STATS, "1000000"),
+        ("text, text[], text, text, bigint, uuid, bigint", LIST_HELD, "null, null, null, null, null, null, 50"),
+    ] {
+        let name = format!("s{}", sql.len());
+        session.batch_execute(&format!("prepare {name} ({types}) as {sql}")).await.unwrap();
+        let plan = explain(&session, &format!("{name} ({arguments})")).await;
+        assert!(pages(&plan) <= 150, "{} pages", pages(&plan));
+    }
+}
+
+#[tokio::test]
+async fn r27_giving_a_turn_costs_what_moves_and_not_what_waits() {
+    let db = Database::new().await;
+    park(&db).await;
+    let session = db.session().await;
+    let promote = "select (p).moved from outbox.promote() p";
+    let cost = async || -> i64 {
+        session.batch_execute("begin").await.unwrap();
+        let sql = format!("explain (analyze, buffers, timing off, format json) {promote}");
+        let plan: Value = session.query_one(&sql, &[]).await.unwrap().get(0);
+        session.batch_execute("rollback").await.unwrap();
+        pages(&plan[0]["Plan"])
+    };
+    cost().await;
+    assert!(cost().await <= 100, "{} pages where there is nothing to do", cost().await);
+    // One that arrives behind them all, and a head that ends.
+    db.run(
+        "select outbox.enqueue('note.publish', '{}', 'new', ordering_key => 'o');
+        update outbox.delivery set lane = 1 where place = 1 and closed_at is null and step = 'send'",
+    )
+    .await;
+    db.run("update outbox.delivery set state = 'succeeded', step = 'conclude', doubt_since = null, closed_at = now() where turn and lane = 1").await;
+    cost().await;
+    assert!(cost().await <= 400, "{} pages for two", cost().await);
+    assert_eq!(db.count("select turns from outbox.promote()").await, 1);
 }

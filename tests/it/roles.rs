@@ -86,6 +86,9 @@ async fn r8_an_application_can_enqueue_receive_cancel_and_read_the_status_only()
         "select outbox.restore(1, 'app', 'why')",
         "select outbox.resolve(action_id, 'happened', 'app', 'why') from outbox.status",
         "select outbox.retry(action_id, 'app', 'why') from outbox.status",
+        "select outbox.release(action_id, 'app', 'why') from outbox.status",
+        "select outbox.promote()",
+        "select outbox.lock_queues()",
         "select outbox.prune(array['o'], array[interval '0'], array[interval '0'])",
         "select outbox.uuid_v7()",
         "select outbox.schema_version()",
@@ -129,6 +132,14 @@ async fn r21_an_operator_can_stop_things_decide_and_read_the_history() {
          where action_id = '{held}'"
     ))
     .await;
+    let failed = crate::support::queue::queued(&db, "failed", "o").await;
+    db.run(&format!(
+        "update outbox.delivery set state = 'dispatching', fence = fence + 1, worker = 'w', attempt_id = gen_random_uuid()
+           where action_id = '{failed}';
+         update outbox.delivery set state = 'terminal_failure', step = 'conclude', due_at = null, worker = null,
+           attempt_id = null, closed_at = now(), turn = true, holds = true where action_id = '{failed}'"
+    ))
+    .await;
     let operator = member(&db, "outbox_operator").await;
     for sql in [
         "select action_id, workflow_id, traceparent, compensates, created_at from outbox.action",
@@ -136,6 +147,7 @@ async fn r21_an_operator_can_stop_things_decide_and_read_the_history() {
         "select * from outbox.tombstone",
         &format!("select outbox.resolve('{held}', 'did_not_happen', 'op', 'why')"),
         &format!("select outbox.retry('{held}', 'op', 'why')"),
+        &format!("select outbox.release('{failed}', 'op', 'why')"),
         "select outbox.took_effect(action_id) from outbox.status",
         "select * from outbox.status",
         "select * from outbox.attempt",
@@ -181,6 +193,7 @@ async fn r24_a_dispatcher_can_run_every_statement_of_the_ledger() {
         meaning: "Publish a note",
         owner: "tests",
         absence: Some(Duration::from_secs(60)),
+        hold_on_failure: true,
     };
     ledger.write_inventory(&[of("keyed")]).await.unwrap();
     ledger.write_inventory(&[of("idempotent")]).await.unwrap();
@@ -220,6 +233,9 @@ async fn r24_a_dispatcher_can_run_every_statement_of_the_ledger() {
     assert_eq!(ledger.daemons().await.unwrap()[0].destinations[0].status, Some(401));
     assert_eq!(ledger.resume_requests(now).await.unwrap(), []);
     ledger.leave().await.unwrap();
+    crate::support::queue::queued(&db, "queued", "o").await;
+    assert_eq!(crate::support::queue::send(&ledger, Evidence::Accepted).await.get_version_num(), 7);
+    assert_eq!(ledger.mend_queues(None).await.unwrap().queues, 0);
 
     let mut bell = ledger::Bell::connect(&Secret::new(url)).await.unwrap();
     assert_eq!(bell.approach().await.unwrap(), ledger::Door::Ours);
@@ -239,6 +255,7 @@ async fn r24_a_dispatcher_can_do_nothing_but_its_work() {
         "select outbox.revoke('me', 'why', tenant => 't')",
         "select outbox.resolve(gen_random_uuid(), 'happened', 'me', 'why')",
         "select outbox.retry(gen_random_uuid(), 'me', 'why')",
+        "select outbox.release(gen_random_uuid(), 'me', 'why')",
         "insert into outbox.cancellation (action_id, requested_by, reason) values (gen_random_uuid(), 'me', 'why')",
         "update outbox.revocation set lifted_at = now(), lifted_by = 'me'",
         "insert into outbox.operation (operation, forgets_before) values ('o', now())",

@@ -51,7 +51,8 @@ impl Config {
     }
 
     fn write_operation(&self, out: &mut String, operation: &Operation) -> fmt::Result {
-        let Operation { name, meaning, owner, target, request, terms, response_max_bytes, cost } = operation;
+        let Operation { name, meaning, owner, target, request, terms, response_max_bytes, cost, hold_on_failure } =
+            operation;
         let policy = &terms.policy;
         writeln!(out, "\n[operation.{}]\ndestination = {}", quoted(name), text(target))?;
         writeln!(out, "request = {}", inline(request_parts(request)))?;
@@ -72,6 +73,9 @@ impl Config {
             Some((attempt, Some(max))) => writeln!(out, "cost = {{ attempt = {attempt:?}, max = {max:?} }}")?,
             Some((attempt, None)) => writeln!(out, "cost = {{ attempt = {attempt:?} }}")?,
             None => {}
+        }
+        if *hold_on_failure {
+            writeln!(out, "hold_on_failure = true")?;
         }
         if let Some(limits) = self.limits.get(name) {
             writeln!(out, "max_in_flight = {}", limits.max_in_flight)?;

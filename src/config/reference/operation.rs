@@ -89,7 +89,13 @@ pub(super) const KEYS: &[KeyDoc] = &[
         Need::Default(Fallback::Bool(false)),
         "accept a contract where something decisive rests on memory: no page was found that says it",
     ),
-    later(OPERATION, "hold_on_failure"),
+    key(
+        OPERATION,
+        "hold_on_failure",
+        Kind::Bool,
+        Need::Default(Fallback::Bool(false)),
+        "in a serial queue (`ordering_key`), a failure holds those behind it until `outboxd retry` or `outboxd release`",
+    ),
     key(
         OPERATION,
         "tenant_max_in_flight",

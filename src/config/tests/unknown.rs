@@ -77,11 +77,10 @@ fn b75_what_a_later_version_knows_is_not_called_unknown() {
     let rest = "[contract.c]\nreconcile = []\n[contract.c.key]\n\
                 mode = \"dedupe\"\nplace = \"prop:Nats-Msg-Id\"\n[[contract.c.rule]]\n\
                 when = { error = \"no-responders\" }\nclass = \"unknown\"";
-    let text = file("", "hold_on_failure = true", rest);
+    let text = file("", "", rest);
     assert_eq!(
         refused(&text),
         [
-            "outboxd.toml:13: `hold_on_failure` in [operation.o] is not supported by this version",
             "outboxd.toml:18: `place` in [contract.c.key] `prop:` is not supported by this version; it can be \
              `header:Name`, `json:/pointer`, `form:name`, `query:name`, `path:name` or `gql-var:name.name`",
             "outboxd.toml:20: `error` in [contract.c.rule.when] is not supported by this version",

@@ -72,6 +72,7 @@ pub(super) fn operation() -> Operation {
         request,
         terms: Terms { policy, contract, pins: Pins([0; 16]) },
         response_max_bytes: 64 * 1024,
+        hold_on_failure: false,
         cost: None,
     }
 }

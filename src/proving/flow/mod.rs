@@ -118,7 +118,9 @@ async fn drive(scene: &Scene, lasting: Duration) -> Result<(), Fault> {
     let end = Uptime::now().plus(PATIENCE);
     while scene.open(Kind::Healthy).await? > 0 {
         if end.is_over() {
-            return Err(format!("the good destination's actions are not done after {PATIENCE:?}:\n{}", scene.logs()).into());
+            return Err(
+                format!("the good destination's actions are not done after {PATIENCE:?}:\n{}", scene.logs()).into()
+            );
         }
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

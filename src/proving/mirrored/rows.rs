@@ -208,6 +208,7 @@ impl Case {
                 ..model
             },
             lease: Lease { asked_at, deadline: asked_at.plus(ticks(TIMEOUT)), timeout: ticks(TIMEOUT) },
+            lane: None,
         }
     }
 

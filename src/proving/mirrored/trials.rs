@@ -14,6 +14,7 @@ use crate::core::model::contracts::Promise;
 use crate::core::model::mirror::{self, Decision, Settled};
 use crate::core::model::mistakes::Mistake;
 use crate::core::model::world::{Doing, Phase, Worker, World, now, pins};
+use crate::core::queue::Queue;
 use crate::core::retry::Dice;
 use crate::ledger::{History, LateTestimony, Ledger, Settlement, Standing};
 
@@ -128,6 +129,8 @@ impl Bench {
                 row: held.clone(),
                 transition: case.scaled(&told),
                 history: (learnt.is_some() && !worker.known).then(|| history(&worker, evidence)),
+                lane: None,
+                queue: Queue::Waits,
             };
             let written = self.ledger.settle(std::slice::from_ref(&settlement)).await;
             let written = written.unwrap_or_else(|error| panic!("{kind}: {error}: {world:?}")).len() == 1;

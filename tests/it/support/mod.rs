@@ -7,6 +7,7 @@ pub mod front;
 pub mod gate;
 pub mod ledger;
 pub mod proxy;
+pub mod queue;
 pub mod shelf;
 pub mod webhook;
 pub mod world;

@@ -40,7 +40,7 @@ begin
 end $$;
 
 create or replace function outbox.schema_version() returns int language sql immutable
-set search_path = pg_catalog, pg_temp as $$ select 8 $$;
+set search_path = pg_catalog, pg_temp as $$ select 9 $$;
 
 revoke all on all tables in schema outbox from public;
 revoke all on all functions in schema outbox from public;

@@ -1,5 +1,7 @@
 //! `outboxd status`
 
+mod queue;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -14,7 +16,7 @@ use super::print::words::{age_or_dash, clock, grouped, rfc3339};
 use super::standing::{self, standings};
 use super::{ConfigFile, Exit, print, set_up, show};
 use crate::config::Config;
-use crate::ledger::{Counts, DaemonSeen, Overview};
+use crate::ledger::{Counts, DaemonSeen, HeldQueue, Overview};
 
 /// How it is shown.
 #[derive(Args)]
@@ -37,10 +39,15 @@ pub async fn run(options: Options) -> Exit {
         Ok(both) => both,
         Err(error) => return set_up::failed("count actions", &error),
     };
+    let queues = match set_up::patiently(ledger.held_queues(queue::QUEUES_MAX)).await {
+        Ok(queues) => queues,
+        Err(error) => return set_up::failed("look at the serial queues", &error),
+    };
     if options.json {
-        return print::out(&format!("{}\n", json_of(&overview, &daemons, &config)));
+        return print::out(&format!("{}\n", json_of(&overview, &daemons, &queues, &config)));
     }
-    print::out(&page(&overview, &daemons, &config, &show::given(&options.file.config), Paint::of_stdout()))
+    let given = show::given(&options.file.config);
+    print::out(&page(&overview, &daemons, &queues, &config, &given, Paint::of_stdout()))
 }
 
 /// Every operation of the configuration, and those that only the ledger knows.
@@ -56,7 +63,14 @@ fn operations(overview: &Overview, config: &Config) -> Vec<Counts> {
     all.into_values().collect()
 }
 
-fn page(overview: &Overview, daemons: &[DaemonSeen], config: &Config, given: &str, paint: Paint) -> String {
+fn page(
+    overview: &Overview,
+    daemons: &[DaemonSeen],
+    queues: &[HeldQueue],
+    config: &Config,
+    given: &str,
+    paint: Paint,
+) -> String {
     let delivered = u64::try_from(overview.delivered).unwrap_or(0);
     let rate = match delivered {
         0 => "nothing delivered in the last minute".to_owned(),
@@ -81,15 +95,21 @@ fn page(overview: &Overview, daemons: &[DaemonSeen], config: &Config, given: &st
     if !overview.all_counted {
         out.push_str("\nthere are more open actions than are counted: the figures are a lower bound\n");
     }
+    if !queues.is_empty() {
+        out.push('\n');
+        out.push_str(&queue::table(queues, overview.now));
+    }
     let review: i64 = operations.iter().map(|counts| counts.review).sum();
-    let needs = match review {
-        0 => "nothing needs a person".to_owned(),
-        n => {
-            let what = if n == 1 { "1 action needs".to_owned() } else { format!("{n} actions need") };
-            paint.warn(format!("{what} a person: outboxd review {given}").trim_end())
-        }
+    let mut needs = Vec::new();
+    if review > 0 {
+        let what = if review == 1 { "1 action needs".to_owned() } else { format!("{review} actions need") };
+        needs.push(format!("{what} a person: outboxd review {given}").trim_end().to_owned());
+    }
+    needs.extend(queue::needs(queues, given));
+    let _ = match needs.is_empty() {
+        true => writeln!(out, "\nnothing needs a person"),
+        false => writeln!(out, "\n{}", needs.iter().map(|need| paint.warn(need)).collect::<Vec<_>>().join("\n")),
     };
-    let _ = writeln!(out, "\n{needs}");
     out
 }
 
@@ -98,6 +118,7 @@ fn table_of_operations(operations: &[Counts], config: &Config) -> String {
         ("operation", Side::Left),
         ("due", Side::Right),
         ("later", Side::Right),
+        ("waiting", Side::Right),
         ("retrying", Side::Right),
         ("in flight", Side::Right),
         ("unknown", Side::Right),
@@ -114,7 +135,8 @@ fn table_of_operations(operations: &[Counts], config: &Config) -> String {
         table.row([
             format!("{}{here}", name(&counts.operation)),
             counts.due.to_string(),
-            (counts.scheduled + counts.parked).to_string(),
+            counts.scheduled.to_string(),
+            counts.parked.to_string(),
             counts.retrying.to_string(),
             counts.in_flight.to_string(),
             counts.unknown().to_string(),
@@ -126,7 +148,7 @@ fn table_of_operations(operations: &[Counts], config: &Config) -> String {
     table.show()
 }
 
-fn json_of(overview: &Overview, daemons: &[DaemonSeen], config: &Config) -> Value {
+fn json_of(overview: &Overview, daemons: &[DaemonSeen], queues: &[HeldQueue], config: &Config) -> Value {
     let ms = |age: Option<Duration>| age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
     let operations = operations(overview, config);
     let operation = |counts: &Counts| {
@@ -156,6 +178,7 @@ fn json_of(overview: &Overview, daemons: &[DaemonSeen], config: &Config) -> Valu
         "all_counted": overview.all_counted,
         "operations": operations.iter().map(operation).collect::<Vec<_>>(),
         "destinations": standing::json_of(&standings(config, daemons, &operations)),
+        "queues_held": queues.iter().map(queue::json_of).collect::<Vec<_>>(),
         "review": operations.iter().map(|counts| counts.review).sum::<i64>(),
     })
 }
