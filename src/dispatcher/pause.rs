@@ -161,13 +161,15 @@ impl Standing {
         }
     }
 
-    /// When it may take more than it does now; `None` where that is not a matter of time.
+    /// When it may take more than it does now; `None` where that is not a matter of time, as where its probe is due and
+    /// nothing is there to probe with.
     pub fn opens_at(&self, now: Uptime) -> Option<Uptime> {
         let patient = self.patient_until.filter(|until| now < *until);
-        match (self.now, patient) {
+        let at = match (self.now, patient) {
             (None, patient) => patient,
             (Some(pause), patient) => pause.waits_until().map(|probe| patient.map_or(probe, |until| probe.max(until))),
-        }
+        };
+        at.filter(|at| now < *at)
     }
 
     /// Nothing goes to it until then, or until the later moment it asked for before. Returns that one.

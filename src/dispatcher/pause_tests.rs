@@ -192,3 +192,24 @@ fn the_time_of_pauses_is_known_also_when_they_are_over() {
     assert!((paused(&trial, begin) - 20.0).abs() < 0.001);
     assert!(paused(&trial, end) < 0.001, "a doubt that is younger than the pause");
 }
+
+#[test]
+fn a_probe_that_is_due_with_nothing_to_probe_wakes_nobody() {
+    let mut trial = Trial::new();
+    trial.hears(trouble(Why::Credentials));
+    let opens = |trial: &Trial| trial.standing.opens_at(trial.now).map(|at| at.since(trial.now).as_secs_f64());
+    assert_eq!(opens(&trial), Some(0.75));
+    assert_eq!((trial.after(0.75).takes(), opens(&trial)), (1, None));
+}
+
+#[test]
+fn b12_patience_ends_when_the_longest_wait_that_was_asked_for_does() {
+    let mut trial = Trial::new();
+    let later = |trial: &Trial, seconds| trial.now.plus(Duration::from_secs(seconds));
+    assert_eq!(trial.standing.be_patient(later(&trial, 10)), None);
+    trial.standing.be_patient(later(&trial, 3));
+    assert_eq!((trial.after(9.0).takes(), trial.after(1.0).takes()), (0, u32::MAX));
+    trial.hears(trouble(Why::Credentials));
+    trial.standing.be_patient(later(&trial, 20));
+    assert_eq!((trial.after(19.0).takes(), trial.after(1.0).takes()), (0, 1), "a probe is no exception");
+}

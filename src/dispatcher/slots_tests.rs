@@ -115,5 +115,5 @@ fn what_an_operation_may_send_bounds_its_two_streams_together() {
     let slots = Slots::new(64, &[16], &[limit(0, 0, 16, true), limit(1, 0, 16, false)]);
     let few = Open { destinations: vec![ANY], operations: vec![3, ANY] };
     let shares = slots.shares(&[true; 4], &few, 0);
-    assert_eq!((shares[0] + shares[1], shares[2] + shares[3]), (3, 11), "{shares:?}");
+    assert_eq!((shares[0] + shares[1], shares[2] + shares[3]), (3, 13), "{shares:?}");
 }

@@ -6,7 +6,9 @@ pub mod cluster;
 pub mod daemon;
 pub mod demo;
 pub mod drill;
+pub mod fair;
 pub mod fake;
+pub mod flow;
 #[cfg(test)]
 mod mirrored;
 pub mod proxy;

@@ -41,6 +41,11 @@ impl GatedClaim {
                         &no,
                         &"gated",
                         &b"gated".repeat(2)[..8].to_vec(),
+                        &vec![None::<i32>],
+                        &Vec::<&str>::new(),
+                        &Vec::<bool>::new(),
+                        &Vec::<&str>::new(),
+                        &Vec::<i32>::new(),
                     ],
                 )
                 .await
