@@ -6,7 +6,8 @@
 --   grant outbox_dispatcher to outboxd;
 --
 -- outbox_app         an application: enqueues, receives, cancels, reads the status; never a body, never another table
--- outbox_dispatcher  `outboxd run` and `check`: moves deliveries, writes history and the inventory; prunes, and deletes nothing else
+-- outbox_dispatcher  `outboxd run` and `check`: moves deliveries, writes history and the inventory, says that it is there; prunes,
+--                    and deletes nothing else
 -- outbox_operator    a person's tool: stops things, decides what no evidence does, reads the history; never a body
 -- outbox_reader      a UI or an assistant: reads the status
 --
@@ -41,7 +42,8 @@ grant usage on schema outbox to outbox_app, outbox_dispatcher, outbox_operator, 
 grant select on outbox.status to outbox_app, outbox_operator, outbox_reader;
 grant execute on function
     outbox.label(text, text),
-    outbox.sentence(text, text, timestamptz, timestamptz, timestamptz, text, timestamptz, boolean, boolean, boolean),
+    outbox.sentence(text, text, timestamptz, timestamptz, timestamptz, text, timestamptz, boolean, boolean, boolean,
+      boolean, text),
     outbox.took_effect(uuid),
     outbox.ago(timestamptz),
     outbox.utc(timestamptz)
@@ -62,13 +64,16 @@ grant execute on function
     outbox.restore(bigint, text, text),
     outbox.resolve(uuid, text, text, text, text),
     outbox.retry(uuid, text, text),
+    outbox.release(uuid, text, text),
+    outbox.resume(text, text, text),
     outbox.schema_version()
   to outbox_operator;
 -- The whole story of an action, but never what is in it.
 grant select (action_id, tenant, principal, operation, retry_key, event_id, proposal_id, workflow_id, traceparent,
     content_type, input_hash, ordering_key, not_before, expires_at, authority, compensates, created_at)
   on outbox.action to outbox_operator;
-grant select on outbox.delivery, outbox.attempt, outbox.tombstone, outbox.cancellation, outbox.revocation, outbox.operation
+grant select on outbox.delivery, outbox.attempt, outbox.tombstone, outbox.cancellation, outbox.revocation, outbox.operation,
+    outbox.daemon, outbox.resume_request
   to outbox_operator;
 
 -- What the statements of `outboxd run` touch.
@@ -76,12 +81,16 @@ grant select on outbox.action, outbox.cancellation, outbox.revocation to outbox_
 grant select, update on outbox.delivery to outbox_dispatcher;
 grant select, insert on outbox.attempt to outbox_dispatcher;
 grant select on outbox.operation to outbox_dispatcher;
-grant insert (operation, destination, effect, contract, meaning, owner, absence, body_max),
-    update (destination, effect, contract, meaning, owner, absence, body_max, updated_at)
+grant insert (operation, destination, effect, contract, meaning, owner, absence, hold_on_failure, body_max),
+    update (destination, effect, contract, meaning, owner, absence, hold_on_failure, body_max, updated_at)
   on outbox.operation to outbox_dispatcher; -- never forgets_before
 grant select on outbox.tombstone to outbox_dispatcher;
+grant select, insert, update, delete on outbox.daemon to outbox_dispatcher;
+grant select on outbox.resume_request to outbox_dispatcher;
 grant execute on function outbox.schema_version(), outbox.took_effect(uuid), outbox.recognise(bigint, int)
   to outbox_dispatcher; -- whoever accepts another cluster is the owner
+-- Run as their owner: which row of a serial queue has the turn.
+grant execute on function outbox.promote(int), outbox.mend_queues(bigint, int) to outbox_dispatcher;
 -- Deletes as its owner, and only what is closed and old.
 grant execute on function outbox.prune(text[], interval[], interval[]) to outbox_dispatcher;
 

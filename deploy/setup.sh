@@ -2,7 +2,8 @@
 # Gets a machine ready to build outboxd and to prove it: a C compiler (Rust links with it) and PostgreSQL's server
 # binaries (for private, throwaway clusters). Silent when nothing is missing.
 #
-# Sourced by deploy/demo and tests/run; run by itself, it does the same.
+# Sourced by deploy/demo and tests/run; run by itself, it does the same. The tests want PgBouncer as well, which nothing
+# else needs.
 
 # Where distributions put the server binaries when they are not in PATH; src/proving/cluster/binaries.rs has the same list.
 POSTGRES_PLACES=(
@@ -140,6 +141,43 @@ setup_machine() {
   setup_say 'may not install it from here; type this, then run this again:'
   printf '%s\n' "$line" >&2
   return 1
+}
+
+setup_has_pooler() { command -v pgbouncer >/dev/null || [[ -x /usr/sbin/pgbouncer ]]; }
+
+# Debian's package starts a pooler when it is installed; the tests start their own.
+setup_apt_pooler() {
+  setup_apt pgbouncer || return 1
+  if [[ -d /run/systemd/system ]]; then
+    setup_as_root systemctl disable --quiet --now pgbouncer || return 1
+  elif [[ -x /etc/init.d/pgbouncer ]]; then
+    setup_as_root /etc/init.d/pgbouncer stop >/dev/null 2>&1 || true
+  fi
+}
+
+# Makes sure that PgBouncer is there. Where it cannot be had, that is no reason not to run the other tests: it says so, and
+# tells the tests through the environment.
+setup_pooler() {
+  local install=()
+  if setup_has_pooler; then return 0; fi
+  setup_say 'missing: PgBouncer (pgbouncer), for the tests through a pooler'
+  if command -v brew >/dev/null && ! command -v apt-get >/dev/null; then
+    install=(setup_quietly 'brew install pgbouncer' brew install --quiet pgbouncer)
+  elif setup_can_be_root; then
+    if command -v apt-get >/dev/null; then
+      install=(setup_apt_pooler)
+    elif command -v dnf >/dev/null; then
+      install=(setup_quietly 'dnf install pgbouncer' setup_as_root dnf install -y -q pgbouncer)
+    elif command -v apk >/dev/null; then
+      install=(setup_quietly 'apk add pgbouncer' setup_as_root apk add --quiet pgbouncer)
+    fi
+  fi
+  if ((${#install[@]})) && "${install[@]}" && setup_has_pooler; then
+    setup_say 'done'
+    return 0
+  fi
+  setup_say 'NOT TESTED HERE: PgBouncer cannot be installed, and the tests through it are skipped'
+  export OUTBOXD_TESTS_WITHOUT_PGBOUNCER=1
 }
 
 # Rust comes from its own installer, which is the user's choice: it is only looked for.

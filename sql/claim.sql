@@ -10,17 +10,21 @@
 -- $7 boolean[] whether sends are marked (the operation can neither resend nor ask)
 -- $8 text      worker
 -- $9 bytea     8 random bytes, the claim's mark: all attempt ids of this claim begin with it, and those of no other claim
--- $10 bigint   a body of so many bytes at most is small and goes in any case
--- $11 bigint   bytes of larger ones that may go now. The oldest go, as long as those before them are less than this: one
+-- $10 int[]    of each want: the most that one tenant may have at once, null = no such bound
+-- $11 text[], $12 boolean[], $13 text[], $14 int[] what tenants have of bounded wants now: operation, which of its rows,
+--              tenant, how many
+-- $15 bigint   a body of so many bytes at most is small and goes in any case
+-- $16 bigint   bytes of larger ones that may go now. The oldest go, as long as those before them are less than this: one
 --              always goes where there is any room, so that the largest doesn't wait for ever
--- $12 bigint   the most bytes that a body may have to be sent
--- $13 timestamptz[] rows that have been due since before this are not looked at; -infinity: all are. Under a snapshot that
+-- $17 bigint   the most bytes that a body may have to be sent
+-- $18 timestamptz[] rows that have been due since before this are not looked at; -infinity: all are. Under a snapshot that
 --              somebody holds open the index's left edge fills with dead entries, which every claim would step over anew
 --
 -- Rows: one per claimed action; for a want that claimed nothing one with a null action_id. `next_after` goes into $5
 -- of the next claim. `put_off` rows were due and are not any more; `heavy`: some are due and wait for room. `oversize` is
--- the length of a body that is too large to be sent, and not read. `oldest`: since when
--- the oldest due row of those that the walk has met has been due.
+-- the length of a body that is too large to be sent, and not read. `oldest`: since when the oldest due row of those that
+-- the walk has met has been due. `unplaced`: in some serial queue a turn is to be given, or one that has arrived to be
+-- parked (outbox.promote); one probe of a mostly empty index.
 -- Index: delivery_due, walked tenant by tenant (one probe each, at most 256), so that no tenant waits for another's
 -- backlog. statement_timestamp() bounds the index scan; clock_timestamp() would be a filter over every later row.
 -- Race won: SKIP LOCKED never waits; what another claim has taken is no longer due when its lock is gone.
@@ -32,8 +36,8 @@
 -- step into `conclude`, so that a crash of this worker cannot lose it.
 with recursive want as materialized (
   select w.* from unnest($1::text[], $2::boolean[], $3::int[], $4::bigint[], $5::text[], $6::bytea[], $7::boolean[],
-      $13::timestamptz[])
-    as w(operation, asks, free, lease, after, pins, marks, since)
+      $10::int[], $18::timestamptz[])
+    as w(operation, asks, free, lease, after, pins, marks, tenant_max, since)
   where w.free > 0
 ), walk(operation, asks, free, since, tenant, due_at, looked, found) as (
   select w.operation, w.asks, w.free, w.since, t.tenant, t.due_at, 1, (t.due_at <= statement_timestamp())::int
@@ -51,10 +55,11 @@ with recursive want as materialized (
     order by d.operation, d.asks, d.tenant, d.due_at limit 1) t
   where k.found < k.free and k.looked < 256
 ), ends as materialized (
-  select w.operation, w.asks, w.free, w.lease * interval '1 microsecond' as lease, w.pins, w.marks, w.since, min(k.due_at) filter (where k.due_at <= statement_timestamp()) as oldest, max(k.found) as found,
+  select w.operation, w.asks, w.free, w.lease * interval '1 microsecond' as lease, w.pins, w.marks, w.tenant_max, w.since,
+    min(k.due_at) filter (where k.due_at <= statement_timestamp()) as oldest, max(k.found) as found,
     case when max(k.found) >= w.free or max(k.looked) >= 256 then max(k.tenant) || E'\x01' else '' end as next_after
   from want w left join walk k using (operation, asks)
-  group by w.operation, w.asks, w.free, w.lease, w.pins, w.marks, w.since
+  group by w.operation, w.asks, w.free, w.lease, w.pins, w.marks, w.tenant_max, w.since
 ), pick as materialized (
   select p.*, e.operation, e.asks, e.lease, e.pins, e.marks
   from walk k join ends e using (operation, asks) cross join lateral (
@@ -64,12 +69,15 @@ with recursive want as materialized (
     where d.operation = k.operation and d.asks = k.asks and d.tenant = k.tenant and d.due_at <= statement_timestamp()
       and d.due_at >= e.since
       and d.due_at is not null and (d.lane is null or d.turn)
-    order by d.due_at limit e.free / e.found for update of d skip locked) p
+    order by d.due_at limit case when e.tenant_max is null then e.free / e.found else (
+        select greatest(0, least(e.free / e.found, e.tenant_max - coalesce(max(b.used), 0)))
+        from unnest($11::text[], $12::boolean[], $13::text[], $14::int[]) as b(operation, asks, tenant, used)
+        where b.operation = k.operation and b.asks = k.asks and b.tenant = k.tenant) end for update of d skip locked) p
   where k.due_at <= statement_timestamp()
   limit 4096 -- a literal bound, for the planner's estimate
 ), told as materialized (
   select p.*, coalesce(s.stop, case when not s.original then 'nothing_to_compensate' end) as stop, a.created_at, a.traceparent, a.params, a.headers, a.content_type, a.body,
-    case when octet_length(a.body) > $10::bigint then octet_length(a.body) end as large, -- known without reading the body
+    case when octet_length(a.body) > $15::bigint then octet_length(a.body) end as large, -- known without reading the body
     case
       when p.proof is not null then 'conclude'
       -- It may have been sent: its claim or its mark has dated it to the end of the lease. Asked of the row, since the
@@ -103,7 +111,10 @@ with recursive want as materialized (
 ), lapse as (
   insert into outbox.attempt (attempt_id, action_id, number, kind, fence, worker, started_at, deadline_at, finished_at, evidence, verdict)
   select t.attempt_id, t.action_id, t.attempts + 1, 'send', t.fence, t.worker, t.updated_at, t.due_at, clock_timestamp(), 'lapsed', 'outcome_unknown'
-  from told t where t.now = 'lapsed'
+  from told t
+  -- also where a proof of an earlier send waits in the row and concludes it: this one was sent, too
+  where t.now = 'lapsed'
+    or (t.proof is not null and t.state = 'dispatching' and t.step = 'send' and t.last_sent_at >= t.due_at)
   on conflict do nothing
 ), waits as (
   -- Looked at again soon, the longer it waits the later, and without a claim: no fence, no attempt, and its time has
@@ -117,13 +128,13 @@ with recursive want as materialized (
 ), waited as (
   select t.operation, t.asks, count(*)::int as put_off from told t where t.now = 'wait' group by t.operation, t.asks
 ), bulky as materialized (
-  select l.at, case when l.oversize then l.large end as oversize, coalesce(l.ahead, 0) >= $11::bigint and not l.oversize as heavy
+  select l.at, case when l.oversize then l.large end as oversize, coalesce(l.ahead, 0) >= $16::bigint and not l.oversize as heavy
   from (
     select o.*, sum(case when not o.oversize then o.large end)
       over (order by o.due_at rows between unbounded preceding and 1 preceding) as ahead
     from (
       -- In doubt it has been sent before, and may be needed to ask about it.
-      select t.at, t.due_at, t.large, t.large > $12::bigint and t.now = 'send' and t.doubt_since is null as oversize
+      select t.at, t.due_at, t.large, t.large > $17::bigint and t.now = 'send' and t.doubt_since is null as oversize
       from told t where t.large is not null and t.now in ('send', 'lookup', 'cancel')) o) l
 ), claimed as (
   update outbox.delivery d set
@@ -155,10 +166,13 @@ with recursive want as materialized (
   returning t.asks, d.action_id, d.operation, d.tenant, d.fence, d.attempt_id, d.step, d.attempts, d.budget_from,
     t.first_sent_at as first_before, t.last_sent_at as last_before, d.doubt_since, d.doubt_attempt, d.proof,
     d.cancel_sent_at is not null as cancel_sent, t.override and t.now = 'send' as overridden, d.sent_digest, t.stop,
-    t.created_at, t.traceparent, t.params, t.headers, t.content_type,
+    t.created_at, t.traceparent, t.params, t.headers, t.content_type, d.lane,
     b.oversize, case when b.oversize is null and t.now in ('send', 'lookup', 'cancel') then t.body end as body
 )
 select e.operation as wanted, e.asks as asked, e.next_after, e.oldest, coalesce(w.put_off, 0) as put_off,
   exists (select from bulky b where b.heavy) as heavy,
+  (select true from outbox.delivery d
+    where d.lane is not null and (not d.turn and d.due_at is not null or d.turn and d.closed_at is not null and not d.holds)
+    order by d.place limit 1) is not null as unplaced,
   statement_timestamp() as claimed_at, c.*
 from ends e left join waited w using (operation, asks) left join claimed c using (operation, asks)

@@ -2,7 +2,7 @@
 --
 -- Parameters and rows as in list.sql, but that $5 is how long the outcome has been unknown, and $6 goes on behind that
 -- action in this order; from the start where it is no longer among them.
--- Index: delivery_held, which has nothing but these and parked rows.
+-- Index: delivery_held, where these are apart from parked rows.
 with held as materialized (
   select d.* from outbox.delivery d
   where d.due_at is null and d.closed_at is null and d.step = 'review'

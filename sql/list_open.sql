@@ -1,7 +1,7 @@
 -- Open actions, the youngest first. Reads no closed row.
 --
 -- Parameters and rows as in list.sql.
--- Index: delivery_due and delivery_held, which together hold every open row outside a serial queue.
+-- Index: delivery_due, delivery_held and delivery_unplaced, which together hold every open row.
 with open as materialized (
   select d.* from outbox.delivery d
   where d.due_at is not null and (d.lane is null or d.turn)
@@ -12,6 +12,13 @@ with open as materialized (
   where d.due_at is null and d.closed_at is null
     and ($1::text is null or d.state = $1) and ($2::text[] is null or d.step = any($2))
     and ($3::text is null or d.operation = $3) and ($4::text is null or d.tenant = $4)
+  union all
+  (select d.* from outbox.delivery d
+  where d.lane is not null and (not d.turn and d.due_at is not null or d.turn and d.closed_at is not null and not d.holds)
+    and d.closed_at is null
+    and ($1::text is null or d.state = $1) and ($2::text[] is null or d.step = any($2))
+    and ($3::text is null or d.operation = $3) and ($4::text is null or d.tenant = $4)
+  order by d.place)
 ), page as materialized (
   select d.* from open d
   where d.action_id < least(coalesce($6::uuid, 'ffffffff-ffff-ffff-ffff-ffffffffffff'), case

@@ -3,7 +3,7 @@
 -- $1 text[] operations, $2 boolean[] of each: whether its rows that ask are meant, or those that send; $3 timestamptz[]
 -- rows that have been due since before this are not looked at (see claim.sql)
 -- Rows: one; null where nothing waits. Index: delivery_due, one probe per pair and tenant, at most 256
--- each.
+-- each; delivery_unplaced, one probe: what outbox.promote has to see to is due at once.
 with recursive walk(operation, asks, since, tenant, due_at, looked) as (
   select w.operation, w.asks, w.since, t.tenant, t.due_at, 1
   from unnest($1::text[], $2::boolean[], $3::timestamptz[]) as w(operation, asks, since)
@@ -20,4 +20,7 @@ with recursive walk(operation, asks, since, tenant, due_at, looked) as (
     order by d.operation, d.asks, d.tenant, d.due_at limit 1) t
   where k.looked < 256
 )
-select (extract(epoch from min(due_at) - clock_timestamp()) * 1000000)::bigint as due_in from walk
+select case when (select true from outbox.delivery d
+    where d.lane is not null and (not d.turn and d.due_at is not null or d.turn and d.closed_at is not null and not d.holds)
+    order by d.place limit 1) is not null then 0
+  else (extract(epoch from min(due_at) - clock_timestamp()) * 1000000)::bigint end as due_in from walk

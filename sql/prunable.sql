@@ -7,7 +7,7 @@
 -- Rows: one. Index: delivery_closed and tombstone_closed.
 with old as (
   select o.stays from unnest($1::text[], $2::bigint[]) as k(operation, keep) cross join lateral (
-    select not (d.state = 'succeeded' or outbox.took_effect(d.action_id) is not null)
+    select d.turn or not (d.state = 'succeeded' or outbox.took_effect(d.action_id) is not null)
       or (select true from outbox.action c join outbox.delivery o using (action_id)
         where c.compensates = d.action_id and o.closed_at is null limit 1) is not null as stays
     from outbox.delivery d

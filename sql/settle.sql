@@ -16,6 +16,7 @@
 -- $23 text[]        evidence                  $24 int[]         HTTP status
 -- $25 text[]        detail                    $26 text          worker
 -- $27 bytea[]       sent_digest as decided upon; null = nothing was sent
+-- $28 boolean[]     a failure that holds the serial queue that the row is in
 --
 -- Rows: action_id of what was written. What is missing was no longer as decided upon.
 -- Race won: fence, attempt_id and state are compared by the update itself; after a failover to a replica that lost
@@ -23,14 +24,15 @@
 -- Sent times are only changed where the row still has what this claim wrote (`last_sent_at = due_at`, the lease's
 -- end): a late widening stays. What a lookup or a cancel has learnt is not written over one either, and nothing over a
 -- digest that late testimony has changed: an absence under one account proves nothing about a send under another.
+-- A row of a serial queue keeps its turn when it closes, as the mark for outbox.promote.
 with told as materialized (
   select * from unnest($1::uuid[], $2::bigint[], $3::uuid[], $4::timestamptz[], $5::uuid[], $6::text[], $7::text[],
       $8::text[], $9::bigint[], $10::text[], $11::text[], $12::int[], $13::timestamptz[], $14::uuid[], $15::text[],
       $16::timestamptz[], $17::timestamptz[], $18::boolean[], $19::text[], $20::text[], $21::bigint[], $22::bigint[],
-      $23::text[], $24::int[], $25::text[], $27::bytea[])
+      $23::text[], $24::int[], $25::text[], $27::bytea[], $28::boolean[])
     as t(action_id, fence, attempt_id, was_since, was_attempt, was_proof, state, step, due_in, reason, receipt,
       attempts, doubt_since, doubt_attempt, sent, first_before, last_before, override_back, kind, idempotency_key,
-      started_ago, deadline_in, evidence, http_status, detail, was_digest)
+      started_ago, deadline_in, evidence, http_status, detail, was_digest, holds)
 ), done as (
   update outbox.delivery d set
     state = t.state,
@@ -60,6 +62,7 @@ with told as materialized (
       when t.sent = 'cleared' or (t.sent = 'given_back' and t.doubt_since is null) then null
       else d.sent_digest end,
     marked_at = case when t.sent in ('cleared', 'given_back') then null else d.marked_at end,
+    holds = t.holds and d.turn,
     closed_at = case when t.state in ('succeeded', 'terminal_failure') then clock_timestamp() end,
     updated_at = clock_timestamp()
   from told t

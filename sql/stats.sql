@@ -1,13 +1,13 @@
 -- Counts of open rows, for the stats line. Reads no closed row.
 --
 -- $1 bigint the most rows that are counted of each index, so that a large backlog costs a bounded time
--- Rows: one. Index: delivery_due and delivery_held, which together hold every open row outside a serial queue.
+-- Rows: one. Index: delivery_due, and of delivery_held what is held: rows that wait in a serial queue are none of these.
 with open as (
   (select d.state, d.step, d.due_at, d.doubt_since from outbox.delivery d
     where d.due_at is not null and (d.lane is null or d.turn) limit $1)
   union all
   (select d.state, d.step, d.due_at, d.doubt_since from outbox.delivery d
-    where d.due_at is null and d.closed_at is null limit $1)
+    where d.due_at is null and d.closed_at is null and d.step = 'review' limit $1)
 )
 select
   count(*) filter (where state = 'pending' and due_at <= statement_timestamp()) as due,

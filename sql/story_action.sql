@@ -12,7 +12,7 @@ select clock_timestamp() as now,
   outbox.took_effect(d.action_id) as took_effect,
   d.due_at, d.fence, d.attempt_id, d.attempts, d.worker, d.budget_from, d.first_sent_at, d.last_sent_at, d.doubt_since,
   d.doubt_attempt, d.proof, d.cancel_sent_at, d.override, d.sent_digest, d.reason, d.receipt,
-  d.lane is not null and not d.turn as parked, d.closed_at,
+  d.closed_at,
   c.requested_at as cancel_requested_at, c.requested_by as cancel_requested_by, c.reason as cancel_reason,
   o.destination as inventory_destination, o.contract as inventory_contract, o.owner as inventory_owner,
   (extract(epoch from o.absence) * 1000000)::bigint as inventory_absence, o.operation is not null as is_inventoried

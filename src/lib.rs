@@ -31,6 +31,10 @@
 //! 9. While the ledger cannot be written nothing is claimed, and what is learnt is kept, in a journal where there is one
 //!    (`dispatcher::journal`); what a claim took that was never answered is given back (`sql/give_back.sql`).
 //!
+//! An action with an ordering key is claimed only when it has the turn of its queue. Turns are given by one function of the
+//! schema (`sql/migrations/V8__lanes.sql`), which sees to what is marked on the rows: by an enqueue, by an end, by a
+//! decision. A settle calls it in its own transaction, and every claim says whether it is to be called.
+//!
 //! # Who may know whom
 //!
 //! ```text
@@ -44,7 +48,7 @@
 //! [`ledger`] knows no HTTP and [`destination`] no SQL; they meet in [`dispatcher`] only. [`config`] parses a file into
 //! types that cannot be wrong, so nobody checks them again. [`clock`] is the one place that reads a clock. [`cli`] joins
 //! all of it, one file per command, and [`proving`] may use all of it to show that it works: a private PostgreSQL, a
-//! destination that misbehaves, the demo, the benchmark. `tests/it/tidy.rs` reads the sources and holds this.
+//! destination that misbehaves, the demo, the drill, the benchmark. `tests/it/tidy.rs` reads the sources and holds this.
 //!
 //! The database enforces the same rules a second time, whoever writes to it: constraints of the same names, and triggers
 //! that refuse every edge that is not drawn (`sql/migrations/V1__tables.sql`, `V2__guards.sql`).

@@ -77,6 +77,7 @@ create table outbox.delivery (
   lane           bigint,
   place          bigint,
   turn           boolean     not null default false,
+  holds          boolean     not null default false,
   closed_at      timestamptz,
   updated_at     timestamptz not null,
   constraint closed_iff_closed_at check ((closed_at is not null) = (state in ('succeeded', 'terminal_failure'))),
@@ -96,7 +97,8 @@ create table outbox.delivery (
     (first_sent_at is null) = (last_sent_at is null) and first_sent_at <= last_sent_at),
   constraint waiting_is_unsent check (
     state not in ('pending', 'retryable_failure') or (first_sent_at is null and sent_digest is null and marked_at is null)),
-  constraint lane_has_place check ((lane is null) = (place is null) and (lane is not null or not turn))
+  constraint lane_has_place check ((lane is null) = (place is null) and (lane is not null or not turn)),
+  constraint only_a_failure_holds check (not holds or (turn and state = 'terminal_failure'))
 ) with (
   fillfactor = 75,
   -- Every claim and settle leaves a dead row behind: clean up early and without pauses.
@@ -108,16 +110,26 @@ create table outbox.delivery (
 -- from those that send: each kind has slots of its own, and neither backlog stands in the other's way.
 create index delivery_due on outbox.delivery (operation, asks, tenant, due_at)
   where due_at is not null and (lane is null or turn);
--- With the one above: every open row, for counts. Only held and parked rows are in it.
-create index delivery_held on outbox.delivery (operation) where due_at is null and closed_at is null;
+-- With the one above: every open row, for counts, but for those that have just arrived in a serial queue. Held rows are
+-- apart from parked ones, however many those are.
+create index delivery_held on outbox.delivery (step, operation) where due_at is null and closed_at is null;
 -- The pruner's.
 create index delivery_closed on outbox.delivery (operation, closed_at) where closed_at is not null;
 
 -- What was closed as not done, for whoever asks: few among many that succeeded.
 create index delivery_not_done on outbox.delivery (action_id) where state = 'terminal_failure';
 
--- Serial queues: places within a lane.
+-- Serial queues. An enqueue writes its row as arrived: due, and not its turn, so that no claim sees it. Only
+-- outbox.promote (V8) gives it its turn or parks it (never due until then). Whoever closes a row leaves its turn with
+-- it, as a mark that the next one is to get it; a row that holds its queue keeps it until a person lets go.
 create sequence outbox.place;
+-- Who waits, in order: arrived and parked.
+create index delivery_waiting on outbox.delivery (lane, place) where lane is not null and not turn and closed_at is null;
+-- The last word, should all else be wrong.
+create unique index one_turn_per_lane on outbox.delivery (lane) where turn;
+-- What outbox.promote has to see to. Mostly empty: every claim looks whether it is.
+create index delivery_unplaced on outbox.delivery (place)
+  where lane is not null and (not turn and due_at is not null or turn and closed_at is not null and not holds);
 
 -- History: append-only, one row per finished attempt, lookup, cancel, late testimony or human decision.
 -- No foreign key: it would touch pages that nothing else touches any more.
@@ -180,6 +192,8 @@ create table outbox.operation (
   owner          text,
   -- How long after the last send an absence proves something; null = never.
   absence        interval,
+  -- Whether what was closed as not delivered holds its serial queue until a person lets go.
+  hold_on_failure boolean    not null default false,
   -- The most bytes that a body may have; null = not known. Asked for bodies of more than 64 KiB.
   body_max       bigint,
   updated_at     timestamptz not null default clock_timestamp(),

@@ -32,9 +32,12 @@ end $$;
 
 create trigger delivery_guard after update on outbox.delivery for each row
   when (
-    -- closed, but for an operator's decision to try again
+    -- closed, but for an operator's decision to try again, and for the turn in a serial queue, which it gives back
     old.closed_at is not null
       and not (old.state = 'terminal_failure' and new.state = 'pending' and new.fence = old.fence)
+      and not (old.turn and new.turn::int + new.holds::int < 1 + old.holds::int and new.state = old.state
+        and new.fence = old.fence and new.closed_at = old.closed_at and new.lane = old.lane and new.attempts = old.attempts
+        and new.reason is not distinct from old.reason and new.receipt is not distinct from old.receipt)
     or new.fence < old.fence
     or new.action_id <> old.action_id or new.operation <> old.operation or new.tenant <> old.tenant
     or old.state <> new.state and (

@@ -30,6 +30,14 @@ create function outbox.input_hash(
     operator(pg_catalog.||) outbox.field(pg_catalog.convert_to(ordering_key, 'UTF8'))
     operator(pg_catalog.||) outbox.field(pg_catalog.uuid_send(compensates))) $$;
 
+-- The serial queue of an ordering key: half of a hash that nobody can steer, since two keys that met in it would wait
+-- for each other.
+create function outbox.lane(tenant text, ordering_key text) returns bigint language sql immutable parallel safe as $$
+  select ('x' operator(pg_catalog.||) pg_catalog.left(pg_catalog.encode(pg_catalog.sha256(
+      outbox.field(pg_catalog.convert_to(tenant, 'UTF8'))
+      operator(pg_catalog.||) outbox.field(pg_catalog.convert_to(ordering_key, 'UTF8'))), 'hex'), 16)
+    )::pg_catalog.bit(64)::pg_catalog.int8 $$;
+
 -- Refuses what could never be sent (OB422), naming the argument and never its value. Only enqueue_bytes calls it, with
 -- its own settings: setting them again would cost every enqueue a tenth more.
 create function outbox.refuse_unsendable(
@@ -56,7 +64,8 @@ begin
     when traceparent is not null and traceparent !~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-[!-~]{0,100})?$'
       then 'traceparent is not a W3C trace context'
     when not isfinite(not_before) then 'not_before is infinite'
-    when ordering_key is not null then 'ordering_key is not supported by this version'
+    when ordering_key = '' then 'ordering_key is empty; leave it out where there is none'
+    when octet_length(ordering_key) > 500 then 'ordering_key is longer than 500 bytes'
   end;
   if wrong is null and headers is not null then
     -- As JSON text, since the value may hold escapes that no text of this database can.
@@ -179,9 +188,13 @@ begin
             end if;
           end if;
         end if;
-        insert into outbox.delivery (action_id, operation, tenant, due_at, budget_from, updated_at)
+        -- The place is drawn while whatever the transaction serialises on is locked; nothing else is, here.
+        insert into outbox.delivery (action_id, operation, tenant, due_at, budget_from, lane, place, updated_at)
           values (v_id, enqueue_bytes.operation, enqueue_bytes.tenant, coalesce(enqueue_bytes.not_before, v_now),
-            greatest(enqueue_bytes.not_before, v_now), v_now);
+            greatest(enqueue_bytes.not_before, v_now),
+            case when enqueue_bytes.ordering_key is not null
+              then outbox.lane(enqueue_bytes.tenant, enqueue_bytes.ordering_key) end,
+            case when enqueue_bytes.ordering_key is not null then nextval('outbox.place') end, v_now);
         -- Ring only when a dispatcher sleeps: a NOTIFY in every transaction would cut throughput to a third.
         if coalesce(current_setting('outbox.bell', true), '') <> 'off'
             and not pg_try_advisory_xact_lock_shared(7813402954201167431) then

@@ -34,8 +34,10 @@ begin
   insert into outbox.cancellation (action_id, requested_by, reason)
     values (cancel.action_id, cancel.by, cancel.reason) on conflict do nothing;
   -- `conclude` is what makes it certain: a claim that looks for cancellations with an older snapshot reads this row
-  -- anew when it locks it, and doesn't send.
-  update outbox.delivery d set step = 'conclude', due_at = least(d.due_at, clock_timestamp()), updated_at = clock_timestamp()
+  -- anew when it locks it, and doesn't send. What waits in a serial queue leaves it: nothing of it is sent any more, so
+  -- it needs no turn.
+  update outbox.delivery d set step = 'conclude', due_at = least(d.due_at, clock_timestamp()),
+      lane = case when d.turn then d.lane end, place = case when d.turn then d.place end, updated_at = clock_timestamp()
     from (select r.action_id from outbox.delivery r
             where r.action_id = cancel.action_id and r.state in ('pending', 'retryable_failure')
             for update skip locked) r

@@ -24,6 +24,7 @@ begin
   end if;
   return (select h.evidence = 'happened' from outbox.attempt h
     where h.action_id = took_effect.action_id and h.kind = 'decision' and h.finished_at > v_confirmed
+      and h.evidence in ('happened', 'did_not_happen')
     order by h.finished_at desc limit 1);
 end $$;
 
@@ -68,7 +69,7 @@ begin
   loop
     update outbox.delivery d
       set state = 'pending', step = 'send', due_at = clock_timestamp(), attempts = 0, budget_from = clock_timestamp(),
-        reason = null, closed_at = null, updated_at = clock_timestamp()
+        reason = null, holds = false, closed_at = null, updated_at = clock_timestamp()
       where d.action_id = v_row.action_id;
     perform outbox.write_decision(v_row, 'retry', 'pending', by, 'what it compensates may take effect after all', null);
   end loop;
@@ -90,6 +91,7 @@ declare
   v_until timestamptz;
   v_wrong text;
   v_state text;
+  v_rings boolean;
 begin
   perform outbox.refuse_unfounded('resolve', resolve.by, resolve.reason);
   if resolve.decision is null or resolve.decision not in ('happened', 'did_not_happen', 'send_again') then
@@ -119,21 +121,25 @@ begin
     raise exception 'action %: %', v_row.action_id, v_wrong using errcode = 'OB412';
   end if;
 
+  -- The next of its serial queue may go on, or it is sent itself.
+  v_rings := v_row.turn or resolve.decision = 'send_again';
   if v_row.state = 'terminal_failure' then
     v_state := v_row.state;
+    if v_row.holds and resolve.decision = 'happened' then
+      update outbox.delivery d set holds = false where d.action_id = v_row.action_id;
+    end if;
   elsif resolve.decision = 'send_again' then
     v_state := v_row.state;
     update outbox.delivery d
       set step = 'send', due_at = clock_timestamp(), override = true, reason = 'operator', updated_at = clock_timestamp()
       where d.action_id = v_row.action_id;
-    if coalesce(current_setting('outbox.bell', true), '') <> 'off' then
-      perform pg_notify('outbox', '');
-    end if;
   else
     v_state := case resolve.decision when 'happened' then 'succeeded' else 'terminal_failure' end;
     update outbox.delivery d
       set state = v_state, step = 'conclude', due_at = null, doubt_since = null, doubt_attempt = null, proof = null,
         override = false, reason = 'operator',
+        holds = d.turn and v_state = 'terminal_failure' and coalesce((
+          select o.hold_on_failure from outbox.operation o where o.operation = d.operation), false),
         receipt = case when v_state = 'succeeded' then coalesce(resolve.receipt, nullif(d.proof, '')) end,
         closed_at = clock_timestamp(), updated_at = clock_timestamp()
       where d.action_id = v_row.action_id;
@@ -142,11 +148,15 @@ begin
   if resolve.decision = 'happened' then
     perform outbox.reopen_compensations(v_row.action_id, resolve.by);
   end if;
+  if v_rings and coalesce(current_setting('outbox.bell', true), '') <> 'off' then
+    perform pg_notify('outbox', '');
+  end if;
   return outbox.label(v_state, case when resolve.decision = 'send_again' then 'send' else 'conclude' end);
 end $$;
 
 -- Tries an action again that was closed as not delivered, with its attempts and its time as at the beginning. Refused
--- where it would be stopped again, where its key is spent, and where it may have taken effect after all.
+-- where it would be stopped again, where its key is spent, and where it may have taken effect after all. In a serial
+-- queue it goes on where it has held it; else it waits for its turn, at the place that it had.
 create function outbox.retry(action_id uuid, by text, reason text) returns text
 language plpgsql volatile security definer
 set search_path = pg_catalog, outbox, pg_temp set standard_conforming_strings = on as $$
@@ -187,7 +197,7 @@ begin
   update outbox.delivery d
     set state = 'pending', step = 'send', due_at = greatest(v_action.not_before, clock_timestamp()), attempts = 0,
       budget_from = greatest(v_action.not_before, clock_timestamp()), first_sent_at = null, last_sent_at = null,
-      sent_digest = null, marked_at = null, reason = null, receipt = null, closed_at = null,
+      sent_digest = null, marked_at = null, reason = null, receipt = null, holds = false, closed_at = null,
       updated_at = clock_timestamp()
     where d.action_id = v_row.action_id;
   perform outbox.write_decision(v_row, 'retry', 'pending', retry.by, retry.reason, null);

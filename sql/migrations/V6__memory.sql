@@ -5,7 +5,8 @@
 -- longer ago than `payload` leaves a tombstone, and one closed longer ago than `identity` is forgotten. To be called
 -- in a transaction of its own until it has nothing to do; `busy` where another session prunes just now.
 -- What stays, however old: an open action; one that an open compensation points to; one that was closed as not
--- delivered and confirmed afterwards, until a person has decided about it; what somebody has locked.
+-- delivered and confirmed afterwards, until a person has decided about it; one that holds its serial queue; what
+-- somebody has locked.
 -- Index: delivery_closed and tombstone_closed, read from their left edge.
 create function outbox.prune(operations text[], payload interval[], identity interval[])
 returns table (actions bigint, tombstones bigint, busy boolean)
@@ -28,7 +29,7 @@ begin
   select array_agg(p.action_id) into v_ids from (
     select c.action_id from unnest(operations, payload) as k(operation, keep) cross join lateral (
       select d.action_id from outbox.delivery d join outbox.action a using (action_id)
-      where d.operation = k.operation and d.closed_at < statement_timestamp() - k.keep
+      where d.operation = k.operation and d.closed_at < statement_timestamp() - k.keep and not d.turn
         and (d.state = 'succeeded' or (select true from outbox.attempt h
             where h.action_id = d.action_id and h.kind = 'late' and h.verdict = 'contradicts' limit 1) is null
           or outbox.took_effect(d.action_id) is not null)

@@ -22,9 +22,10 @@ set search_path = pg_catalog, pg_temp as $$
 
 -- One sentence that is true. Whatever is in doubt is said to be unknown, also while it is being sent again.
 -- took_effect: as outbox.took_effect has it. awaits_original: what it compensates is not known to have happened yet.
+-- holds: it holds its serial queue. behind: which action of its serial queue comes first, and how that stands.
 create function outbox.sentence(
   state text, step text, doubt_since timestamptz, first_sent_at timestamptz, due_at timestamptz, reason text,
-  closed_at timestamptz, is_cancelled boolean, took_effect boolean, awaits_original boolean
+  closed_at timestamptz, is_cancelled boolean, took_effect boolean, awaits_original boolean, holds boolean, behind text
 ) returns text language sql stable set search_path = pg_catalog, outbox, pg_temp as $$
   select case
     when doubt_since is not null then format('Outcome unknown since %s; %s.', outbox.utc(doubt_since), case step
@@ -41,6 +42,8 @@ create function outbox.sentence(
       then format('Closed as not delivered (%s), but contradicted: the destination confirmed it later; a person must look.', said)
     when state = 'terminal_failure' and took_effect
       then format('Closed as not delivered (%s), but it took effect, as an operator decided later.', said)
+    when state = 'terminal_failure' and holds
+      then format('Not delivered (%s); it holds its queue until a person retries it or lets the next go.', said)
     when state = 'terminal_failure' and reason = 'operator'
       then format('Not delivered, as an operator decided at %s; it will not be tried again.', outbox.utc(closed_at))
     when state = 'terminal_failure' then format('Not delivered (%s); it will not be tried again.', said)
@@ -49,6 +52,7 @@ create function outbox.sentence(
     -- A worker that is to send may be about to, whatever has been requested since.
     when is_cancelled and not (state = 'dispatching' and step = 'send') then 'Cancelled; nothing will be sent.'
     when state = 'dispatching' then 'Committed; a worker has it, nothing has been sent yet.'
+    when behind is not null then format('Committed; waiting for its turn behind %s.', behind)
     when awaits_original then 'Committed; waits until what it compensates is known to have happened.'
     when state = 'retryable_failure' then format('Not done yet (%s); next attempt at %s.', said, outbox.utc(due_at))
     when due_at > clock_timestamp() and reason is null then format('Committed; to be sent at %s.', outbox.utc(due_at))
@@ -62,7 +66,10 @@ select a.action_id, a.tenant, a.principal, a.operation, a.retry_key, d.state::te
   outbox.sentence(d.state, d.step, d.doubt_since, d.first_sent_at, d.due_at, d.reason, d.closed_at,
     c.action_id is not null,
     case when d.state = 'terminal_failure' then outbox.took_effect(d.action_id) end,
-    a.compensates is not null and d.state = 'pending' and outbox.took_effect(a.compensates) is null) as sentence,
+    a.compensates is not null and d.state = 'pending' and outbox.took_effect(a.compensates) is null, d.holds,
+    case when d.lane is not null and not d.turn and d.closed_at is null then (
+      select format('%s (%s)', h.action_id, replace(outbox.label(h.state, h.step), '_', ' '))
+      from outbox.delivery h where h.lane = d.lane and h.turn) end) as sentence,
   d.attempts, d.reason, d.receipt, d.doubt_since, d.due_at, a.created_at, d.closed_at
 from outbox.action a
 join outbox.delivery d using (action_id)

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::{Exit, set_up};
 use crate::config::Secrets;
-use crate::dispatcher::{JournalLook, look_at_journal};
-use crate::ledger::LedgerError;
+use crate::dispatcher::{JournalLook, check_destinations, look_at_journal};
+use crate::ledger::{Bell, LedgerError};
 
 /// Says what is wrong, connects, prints what would run.
 pub async fn run(path: &Path) -> Exit {
@@ -13,6 +13,10 @@ pub async fn run(path: &Path) -> Exit {
         Ok(config) => config,
         Err(exit) => return exit,
     };
+    if let Err(unusable) = check_destinations(set_up::catalogue(&config)) {
+        eprintln!("{}: {unusable}", path.display());
+        return Exit::ConfigRefused;
+    }
     println!("{}", config.describe());
     for warning in config.warnings() {
         println!("# ⚠ {warning}");
@@ -27,11 +31,16 @@ pub async fn run(path: &Path) -> Exit {
             }
         }
     }
-    let checked = async {
+    let checked: Result<(), LedgerError> = async {
         let ledger = set_up::ledger(&config)?;
-        tokio::time::timeout(set_up::PATIENCE, ledger.check_schema())
-            .await
-            .unwrap_or_else(|_| Err(LedgerError::Unreachable("it did not answer in time".to_owned())))
+        set_up::patiently(ledger.check_schema()).await?;
+        if ledger.is_pooled() {
+            println!("# `database.url` leads through a connection pooler: statements are not prepared");
+        }
+        if let Some(at) = set_up::bell(&config) {
+            set_up::patiently(Bell::open(&at, &ledger)).await?;
+        }
+        Ok(())
     }
     .await;
     match checked {

@@ -3,9 +3,8 @@
 use std::error::Error;
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 
-use super::Exit;
+use super::{Exit, interrupted};
 use crate::proving::demo;
 
 /// How it is shown.
@@ -69,22 +68,4 @@ fn print(ended: &demo::Ended, json: bool) -> Result<Exit, Fault> {
     }
     eprintln!("{}", demo::show_violations(&ended.report));
     Ok(Exit::Failed)
-}
-
-/// Ends with the first signal that asks to stop.
-async fn interrupted() -> Fault {
-    let signals = async {
-        let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let mut hangup = signal(SignalKind::hangup())?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-            _ = hangup.recv() => {}
-        }
-        Ok::<_, std::io::Error>(())
-    };
-    match signals.await {
-        Ok(()) => "interrupted".into(),
-        Err(error) => error.into(),
-    }
 }

@@ -166,6 +166,8 @@ fn due(action: &Listed) -> String {
     match action.due_at {
         Some(due) if due > action.now => relative(due, action.now),
         Some(due) => format!("since {}", age(action.now.since(due))),
+        // Only what waits for its turn in a serial queue is pending and never due.
+        None if action.state == State::Pending.as_str() => "in queue".to_owned(),
         None => "–".to_owned(),
     }
 }

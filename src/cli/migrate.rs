@@ -22,7 +22,8 @@ pub async fn run(options: &Options) -> Exit {
         Ok(config) => config,
         Err(exit) => return exit,
     };
-    match ledger::migrate(&config.database.url).await {
+    let url = config.database.direct_url.as_ref().unwrap_or(&config.database.url);
+    match ledger::migrate(url).await {
         Ok(done) if done.from == done.to => println!("the outbox schema is at version {}; nothing to do", done.to),
         Ok(done) => println!("the outbox schema is at version {} now (it was at {})", done.to, done.from),
         Err(error) => return set_up::failed("bring the schema up to date", &error),
@@ -30,7 +31,7 @@ pub async fn run(options: &Options) -> Exit {
     if !options.accept_timeline {
         return Exit::Done;
     }
-    match ledger::accept_cluster(&config.database.url).await {
+    match ledger::accept_cluster(url).await {
         Ok(cluster) => {
             println!("daemons may run on this cluster from now on: {cluster}");
             Exit::Done

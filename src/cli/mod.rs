@@ -5,12 +5,16 @@ mod cancel;
 mod check;
 mod contracts;
 mod demo;
+mod destinations;
+mod drill;
+mod interrupted;
 mod inventory;
 mod list;
 mod migrate;
 mod operations;
 mod print;
 mod prune;
+mod release;
 mod reload;
 mod resolve;
 mod retry;
@@ -20,12 +24,15 @@ mod run;
 mod schema;
 mod set_up;
 mod show;
+mod standing;
 mod status;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
+
+use interrupted::interrupted;
 
 /// Exit codes: 0 done, 1 failed, 2 usage, and these (sysexits.h where it has one).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -84,6 +91,8 @@ enum Command {
     Schema,
     /// How it stands: what is due, in flight and unknown, by operation and destination
     Status(status::Options),
+    /// How the destinations stand with the daemons; `resume` has a paused one probed at once
+    Destinations(destinations::Options),
     /// List actions, the youngest first
     List(list::Options),
     /// List what only a person can decide, the longest unknown first
@@ -98,11 +107,17 @@ enum Command {
     /// Request that an action is not sent any more
     #[command(after_help = CANCEL_HELP)]
     Cancel(cancel::Options),
+    /// Let the next of a serial queue go on that a failed action holds
+    #[command(after_help = RELEASE_HELP)]
+    Release(release::Options),
     /// Forget closed actions that are older than the configuration keeps them; a daemon does it by itself, too
     #[command(after_help = PRUNE_HELP)]
     Prune(prune::Options),
     /// See it work: a private database, a Release Desk, a destination that misbehaves, the real dispatcher (about 20 s)
     Demo(demo::Options),
+    /// Attack it: real daemons killed, paused and cut off by a seed, and every effect counted (about 2 minutes)
+    #[command(after_help = DRILL_HELP)]
+    Drill(drill::Options),
     /// Measure it on this machine
     Bench(bench::Options),
 }
@@ -114,9 +129,17 @@ action, or where the evidence does not allow it; then nothing is changed and the
 const CANCEL_HELP: &str = "What has not been sent is certainly not sent any more. Where a worker holds the action, or an \
 earlier\nattempt may have taken effect, the request stands: it is not sent again, but what was sent may have happened.";
 
+const RELEASE_HELP: &str = "Where an operation says hold_on_failure = true, an action of a serial queue that ends as not delivered\n\
+holds those behind it, until it is tried again (outboxd retry) or this lets them go. The action stays closed as it is.";
+
 const PRUNE_HELP: &str = "First the payload and history go, and a tombstone stays: identity, end, receipt. Much later \
 that goes too,\nand older requests under its key are refused from then on. Nothing that is open, unknown or contradicted \
 is touched.";
+
+const DRILL_HELP: &str = "A private PostgreSQL, daemons as child processes and destinations of every kind of contract. \
+Daemons are\nkilled and paused past their lease, connections cut, sessions terminated, the database crashed. At the end \
+application,\nledger and destinations are compared. The exit code is 1 where a promise is broken, with the story of the \
+action.\nThe same seed plans the same; what it meets depends on the machine, too.";
 
 /// Where the configuration is looked for.
 const DEFAULT_CONFIG: &str = "outboxd.toml";
@@ -148,14 +171,17 @@ pub fn main() -> ExitCode {
             Command::Contracts(options) => contracts::run(&options),
             Command::Schema => schema::run(),
             Command::Status(options) => status::run(options).await,
+            Command::Destinations(options) => destinations::run(options).await,
             Command::List(options) => list::run(options).await,
             Command::Review(options) => review::run(options).await,
             Command::Show(options) => show::run(options).await,
             Command::Resolve(options) => resolve::run(options).await,
             Command::Retry(options) => retry::run(options).await,
             Command::Cancel(options) => cancel::run(options).await,
+            Command::Release(options) => release::run(options).await,
             Command::Prune(options) => prune::run(options).await,
             Command::Demo(options) => demo::run(options).await,
+            Command::Drill(options) => drill::run(options).await,
             Command::Bench(options) => bench::run(options).await,
         }
     });

@@ -1,4 +1,4 @@
-//! What `resolve`, `retry` and `cancel` share: who decides and why, and what became of it.
+//! What `resolve`, `retry`, `cancel` and `release` share: who decides and why, and what became of it.
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
@@ -77,6 +77,7 @@ fn done(decision: &Decision) -> &'static str {
         Decision::SendAgain => "Recorded that it is to be sent again",
         Decision::Retry => "Recorded that it is tried again",
         Decision::Cancel => "Recorded that it is to be cancelled",
+        Decision::Release => "Recorded that its queue goes on",
     }
 }
 

@@ -6,9 +6,9 @@ use std::time::Duration;
 use tracing_subscriber::filter::LevelFilter;
 
 use super::Exit;
-use crate::config::{Config, Limits, LogFormat, LogLevel, Secrets};
-use crate::dispatcher::{Catalogue, Journal, JournalError, Memory, Settings};
-use crate::ledger::{self, Ledger, LedgerError};
+use crate::config::{Config, Database, Limits, LogFormat, LogLevel, Secrets};
+use crate::dispatcher::{AtOnce, Catalogue, Journal, JournalError, Memory, Settings};
+use crate::ledger::{self, BellAt, Ledger, LedgerError};
 use crate::log;
 
 /// Reads the configuration, or says what is wrong with it.
@@ -53,7 +53,6 @@ pub fn journal(config: &Config, ledger: &Ledger) -> Result<Journal, JournalError
 
 /// The dispatcher's settings.
 pub fn settings(config: &Config) -> Settings {
-    let direct = config.database.direct_url.as_ref().unwrap_or(&config.database.url);
     Settings {
         max_in_flight: config.dispatcher.max_in_flight,
         lease_margin: config.dispatcher.lease_margin,
@@ -62,8 +61,15 @@ pub fn settings(config: &Config) -> Settings {
         bytes_in_flight_max: u64::from(config.dispatcher.bytes_in_flight_max),
         body_max_bytes: u64::from(config.dispatcher.body_max_bytes),
         stats_interval: config.log.stats_interval,
-        bell: config.dispatcher.notify.then(|| direct.clone()),
+        bell: bell(config),
     }
+}
+
+/// Where the doorbell is heard; `None` where nobody listens.
+pub fn bell(config: &Config) -> Option<BellAt> {
+    let Database { url, direct_url, .. } = &config.database;
+    let at = direct_url.as_ref().map_or_else(|| BellAt::Url(url.clone()), |url| BellAt::DirectUrl(url.clone()));
+    config.dispatcher.notify.then_some(at)
 }
 
 /// What is dispatched.
@@ -72,8 +78,12 @@ pub fn catalogue(config: &Config) -> Catalogue {
         targets: config.targets.clone(),
         operations: (config.operations.values().cloned())
             .map(|operation| {
-                let max = config.limits.get(&operation.name).map_or(u32::MAX, |limits| limits.max_in_flight);
-                (operation, max)
+                let limits = config.limits.get(&operation.name);
+                let at_once = AtOnce {
+                    requests: limits.map_or(u32::MAX, |limits| limits.max_in_flight),
+                    of_one_tenant: limits.and_then(|limits| limits.tenant_max_in_flight),
+                };
+                (operation, at_once)
             })
             .collect(),
         memory: (config.limits.iter())
@@ -90,6 +100,7 @@ pub fn catalogue(config: &Config) -> Catalogue {
 pub fn exit_of(error: &LedgerError) -> Option<Exit> {
     match error {
         LedgerError::Newer { .. } => Some(Exit::SchemaNewer),
+        LedgerError::NoDirectSession(_) => Some(Exit::ConfigRefused),
         LedgerError::NoSchema | LedgerError::Older { .. } => Some(Exit::Failed),
         LedgerError::Unreachable(_) | LedgerError::TurnedAway { .. } | LedgerError::ReadOnly => None,
         LedgerError::Refused { .. } if error.is_session() => None,

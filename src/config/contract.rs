@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::key::{self, Keyed, Notes};
 use super::nearest::did_you_mean;
+use super::pace;
 use super::place::{compare, place_if, source, source_if};
 use super::problem::Reported;
 use super::table::Table;
@@ -139,7 +140,7 @@ fn parse(name: &str, table: &Table<'_>, built_in: bool) -> Result<Promise, Repor
         read.into_iter().collect::<Result<Vec<_>, _>>()
     });
     let (lookup, cancel, hint) = (ask::lookup(table), ask::cancel(table), ask::hint(table));
-    let sign = sign(table);
+    let (sign, pace) = (sign(table), pace::pace(table));
     schema?;
     transport?;
     let (key, key_notes, needs_place, resend_within) = match key? {
@@ -155,6 +156,7 @@ fn parse(name: &str, table: &Table<'_>, built_in: bool) -> Result<Promise, Repor
         receipt: receipt?,
         compare: compare?,
         retry_after: retry_after?,
+        pace: pace?,
         rules,
         reconcile: reconcile?,
         lookup: lookup?,

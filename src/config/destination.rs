@@ -1,7 +1,7 @@
 //! `[destination.NAME]`: an external system.
 
 use super::http;
-use super::later::NOT_YET;
+use super::pace;
 use super::problem::{At, Reported};
 use super::secret::{Secrets, Sources};
 use super::table::Table;
@@ -15,8 +15,9 @@ pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Res
     let account = table.text_if("account");
     let (auth, signing, tls) = (auth(table, sources), signing(table, sources), tls(table, sources));
     let (connect_timeout, max_in_flight) = (table.duration("connect_timeout"), table.integer("max_in_flight"));
-    let (public_only, http) = (table.boolean("public_only"), http(table));
-    Ok(Target {
+    let rate = pace::rate(table);
+    let (public_only, http) = (table.boolean("public_only"), table.choice("http", &Http::ALL));
+    let target = Target {
         name: name.to_owned(),
         base_url: base_url?,
         account: account?,
@@ -25,19 +26,28 @@ pub(super) fn parse(name: &str, table: &Table<'_>, sources: &Sources<'_>) -> Res
         tls: tls?,
         connect_timeout: connect_timeout?,
         max_in_flight: max_in_flight?,
+        rate: rate?,
         public_only: public_only?,
         http: http?,
-    })
+    };
+    given_to_anyone(&target, table)?;
+    Ok(target)
 }
 
-/// Which HTTP is spoken. To choose by what the destination offers is for a later version.
-fn http(table: &Table<'_>) -> Result<Http, Reported> {
-    match table.text_if("http") {
-        Ok(Some(auto)) if auto == "auto" => {
-            Err(table.wrong("http", format!("\"auto\" {NOT_YET}; it can be \"1\" or \"2\"")))
-        }
-        Ok(_) | Err(_) => table.choice("http", &Http::ALL),
+/// Credentials go to a host that is named here, or to any only where that is said.
+fn given_to_anyone(target: &Target, table: &Table<'_>) -> Result<(), Reported> {
+    let any_host = match table.sub("auth")? {
+        Some(auth) => auth.boolean("any_host")?,
+        None => false,
+    };
+    if target.auth == Auth::None || any_host || !target.host_from_data() {
+        return Ok(());
     }
+    let remedy =
+        "name the host in `base_url`, send a signature (`sign`) instead, or write `any_host = true` beside them";
+    Err(table.wrong("auth", format!(
+        "has credentials, and the host of `base_url` comes from params: whoever writes params could have them; {remedy}"
+    )))
 }
 
 fn auth(destination: &Table<'_>, sources: &Sources<'_>) -> Result<Auth, Reported> {

@@ -21,6 +21,7 @@ mod later;
 mod matcher;
 mod nearest;
 mod operation;
+mod pace;
 mod place;
 mod problem;
 mod question;

@@ -19,6 +19,8 @@ use crate::core::terms::{Policy, Terms};
 pub struct Limits {
     /// Requests at once from this daemon; the destination's where the operation has none.
     pub max_in_flight: u32,
+    /// The same of one tenant; `None` = no other bound than that.
+    pub tenant_max_in_flight: Option<u32>,
     /// How long closed actions are remembered.
     pub keep: Keep,
     /// The owner accepts what nobody has verified of the contract.
@@ -49,7 +51,8 @@ pub(super) fn parse(name: &str, table: &Table<'_>, known: &Known<'_>) -> Result<
     let policy = policy(table, promise.ok(), cost.ok().flatten());
     let response_max_bytes = table.integer("response_max_bytes");
     let (max_in_flight, keep) = (table.integer_if("max_in_flight"), keep(table));
-    let allow_unverified = table.boolean("allow_unverified");
+    let (allow_unverified, hold_on_failure) = (table.boolean("allow_unverified"), table.boolean("hold_on_failure"));
+    let tenant_max_in_flight = table.integer_if("tenant_max_in_flight");
     let (target, promise, request, policy) = (target?, promise?, request?, policy?);
     let allow_unverified = allow_unverified?;
     let parts = Parts { policy: &policy, promise, request: &request, target, allow_unverified };
@@ -65,10 +68,14 @@ pub(super) fn parse(name: &str, table: &Table<'_>, known: &Known<'_>) -> Result<
         terms: Terms { policy, contract, pins },
         response_max_bytes: response_max_bytes? as usize,
         cost: cost?,
+        hold_on_failure: hold_on_failure?,
     };
     agreed?;
     let max_in_flight = max_in_flight?.unwrap_or(target.max_in_flight);
-    Ok((operation, Limits { max_in_flight, keep: keep?, allow_unverified }))
+    Ok((
+        operation,
+        Limits { max_in_flight, tenant_max_in_flight: tenant_max_in_flight?, keep: keep?, allow_unverified },
+    ))
 }
 
 /// What the name under `key` stands for.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::action::Stop;
-use super::contract::Rung;
+use super::contract::{Rung, Scope};
 use super::reason::Reason;
 
 /// The kinds of fact. [`super::decide`] has an arm for each.
@@ -98,6 +98,8 @@ pub struct Finding {
     pub detail: Option<String>,
     /// The destination asked for this wait, already measured from when the answer came.
     pub retry_after: Option<Duration>,
+    /// Of whom that was asked, where the contract knows.
+    pub pause: Option<Scope>,
     /// The contract's rule asks for this wait.
     pub wait: Option<Duration>,
     /// The contract's rule replaces the ladder for this answer.
@@ -107,7 +109,17 @@ pub struct Finding {
 impl Finding {
     /// A bare fact.
     pub const fn new(evidence: Evidence, reason: Option<Reason>) -> Self {
-        Self { evidence, reason, status: None, receipt: None, detail: None, retry_after: None, wait: None, then: None }
+        Self {
+            evidence,
+            reason,
+            status: None,
+            receipt: None,
+            detail: None,
+            retry_after: None,
+            pause: None,
+            wait: None,
+            then: None,
+        }
     }
 
     /// A fact with its reason.

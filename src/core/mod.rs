@@ -16,6 +16,7 @@ pub mod late;
 pub(crate) mod model;
 pub mod moment;
 pub mod next_step;
+pub mod queue;
 pub mod reason;
 pub mod request;
 pub mod retry;

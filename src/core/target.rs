@@ -83,18 +83,39 @@ pub enum Http {
     One,
     /// HTTP/2, and nothing else: agreed upon over TLS, unasked without.
     Two,
+    /// HTTP/2 where the destination offers it over TLS, HTTP/1.1 everywhere else.
+    Auto,
 }
 
 impl Http {
-    /// Both, with their names in `http = "…"`.
-    pub const ALL: [(Self, &'static str); 2] = [(Self::One, "1"), (Self::Two, "2")];
+    /// All, with their names in `http = "…"`.
+    pub const ALL: [(Self, &'static str); 3] = [(Self::One, "1"), (Self::Two, "2"), (Self::Auto, "auto")];
 
     /// Its name.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::One => "1",
             Self::Two => "2",
+            Self::Auto => "auto",
         }
+    }
+}
+
+/// How often requests may leave, from this daemon.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Rate {
+    /// So many, at least 1.
+    pub count: u32,
+    /// In that time.
+    pub per: Duration,
+    /// At once after a rest, at least 1.
+    pub burst: u32,
+}
+
+impl Rate {
+    /// The time between two, on average.
+    pub fn every(&self) -> Duration {
+        self.per / self.count.max(1)
     }
 }
 
@@ -117,6 +138,8 @@ pub struct Target {
     pub connect_timeout: Duration,
     /// Requests at once, from this daemon.
     pub max_in_flight: u32,
+    /// How often requests may leave; `None` = as often as there are free slots.
+    pub rate: Option<Rate>,
     /// It may only have public addresses. Where the host comes from data that is so anyway.
     pub public_only: bool,
     /// What it speaks.
@@ -150,6 +173,8 @@ pub struct Operation {
     pub response_max_bytes: usize,
     /// What one attempt costs, and what an action may cost in all; in the owner's currency.
     pub cost: Option<Cost>,
+    /// In a serial queue, a failure holds those that wait behind it until a person lets go.
+    pub hold_on_failure: bool,
 }
 
 /// Spend, in the owner's currency.
@@ -208,6 +233,7 @@ mod tests {
             tls: Tls::default(),
             connect_timeout: Duration::from_secs(3),
             max_in_flight: 8,
+            rate: None,
             public_only: false,
             http: Http::One,
         }

@@ -23,8 +23,9 @@ use super::resolve::{NameNotResolved, Resolver};
 use super::socket::{Socket, Tap};
 use crate::core::reason::Reason;
 
-/// Its name in the handshake of TLS.
+/// Their names in the handshake of TLS.
 pub(super) const HTTP2: &[u8] = b"h2";
+pub(super) const HTTP1: &[u8] = b"http/1.1";
 
 /// How long the word of TLS may be, in bytes: it can quote the peer's certificate.
 const TLS_MAX_BYTES: usize = 300;

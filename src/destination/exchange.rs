@@ -102,7 +102,17 @@ impl Destination {
                 Finding::because(Evidence::Unsendable, Reason::Unsendable).with_detail(why.to_string()),
             );
         }
-        if let Some(carrier) = &self.carrier {
+        let carrier = match (&self.carrier, &self.chooses) {
+            (None, _) => None,
+            (Some(carrier), None) => Some(carrier),
+            (Some(carrier), Some(choices)) => {
+                match carrier.is_chosen(choices, built.request.uri(), limits, self.oldest).await {
+                    Ok(chosen) => chosen.then_some(carrier),
+                    Err(finding) => return Heard::Nothing(finding),
+                }
+            }
+        };
+        if let Some(carrier) = carrier {
             return carrier.exchange(built, limits, self.oldest, max, &self.mask, reads).await;
         }
         let Built { mut request, body } = built;

@@ -46,10 +46,10 @@ pub use clean::one_line;
 pub use tls::TlsError;
 
 use build::{Sent, Stem, carries, carries_key};
-use connector::Connector;
+use connector::{Connector, HTTP1, HTTP2};
 use departure::Outgoing;
 use exchange::Heard;
-use http2::Carrier;
+use http2::{Carrier, Choices};
 use judge::{Against, Asked, Expected, Mark, explain, judge, reads, unsettled};
 use mask::Mask;
 use oauth::OAuth;
@@ -95,6 +95,8 @@ pub struct Destination {
     client: Client<Connector, Outgoing>,
     /// Carries its requests instead, where HTTP/2 is spoken.
     carrier: Option<Carrier>,
+    /// Which origins don't speak it, where that is for them to say; `None` = all are taken to speak it.
+    chooses: Option<Choices>,
     /// After this long a connection takes no new request.
     oldest: Duration,
 }
@@ -134,12 +136,18 @@ impl Destination {
     }
 
     fn resolving(target: Target, names: Names) -> Result<Self, TlsError> {
-        let tls = tls::client(&target.tls, !target.base_url.source().starts_with("http://"), target.http)?;
+        let tls = tls::client(&target.tls, !target.base_url.source().starts_with("http://"))?;
         let resolver = Resolver::new(names, target.public_only || target.host_from_data());
-        let connector = Connector::new(target.connect_timeout, tls, resolver);
-        let carrier = match target.http {
-            Http::One => None,
-            Http::Two => Some(Carrier::new(connector.clone(), target.host_from_data())),
+        let offering = |protocols: &[&[u8]]| {
+            Connector::new(target.connect_timeout, tls::offering(&tls, protocols), resolver.clone())
+        };
+        let connector = Connector::new(target.connect_timeout, tls.clone(), resolver.clone());
+        let (carrier, chooses) = match target.http {
+            Http::One => (None, None),
+            Http::Two => (Some(Carrier::new(offering(&[HTTP2]), target.host_from_data())), None),
+            Http::Auto => {
+                (Some(Carrier::new(offering(&[HTTP2, HTTP1]), target.host_from_data())), Some(Choices::default()))
+            }
         };
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
@@ -151,7 +159,7 @@ impl Destination {
             Auth::None | Auth::Bearer(_) | Auth::Basic { .. } | Auth::Header { .. } => None,
         };
         let (stem, mask) = (Stem::new(&target), Mask::of(&target));
-        Ok(Self { stem, mask, oauth, client, carrier, target, oldest: OLDEST })
+        Ok(Self { stem, mask, oauth, client, carrier, chooses, target, oldest: OLDEST })
     }
 
     /// Sends once. Takes as long as `limits` allow; never longer, but for one bounded last look at what has arrived.

@@ -7,8 +7,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use super::connector::HTTP2;
-use crate::core::target::{Http, Tls};
+use crate::core::target::Tls;
 
 /// The settings of a destination's TLS cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -27,16 +26,15 @@ pub enum TlsError {
     NoSystemRoots,
 }
 
-/// The client's part of a handshake. It asks for HTTP/2, or for nothing: then HTTP/1.1 is spoken.
-pub(super) fn client(tls: &Tls, needed: bool, http: Http) -> Result<ClientConfig, TlsError> {
-    let mut config = identified(tls, needed)?;
-    if http == Http::Two {
-        config.alpn_protocols = vec![HTTP2.to_vec()];
-    }
-    Ok(config)
+/// The same handshake with these protocols to choose from (RFC 7301), the first one preferred.
+pub(super) fn offering(config: &ClientConfig, protocols: &[&[u8]]) -> ClientConfig {
+    let mut config = config.clone();
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    config
 }
 
-fn identified(tls: &Tls, needed: bool) -> Result<ClientConfig, TlsError> {
+/// The client's part of a handshake. It offers no choice of protocols: then HTTP/1.1 is spoken.
+pub(super) fn client(tls: &Tls, needed: bool) -> Result<ClientConfig, TlsError> {
     let roots = match &tls.roots {
         Some(pem) => roots_of(pem)?,
         None => system_roots(needed)?,

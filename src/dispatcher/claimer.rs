@@ -2,27 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::delivery::{self, Outcome};
 use super::edge::Edge;
 use super::health::{Health, Who};
 use super::journal::Journal;
 use super::orphans::Orphans;
-use super::pauses::{Change, Pauses};
+use super::pauses::Pauses;
+use super::rates::Rates;
 use super::rest::Sleeper;
 use super::roster::Roster;
 use super::route::Route;
-use super::slots::{Slot, Slots, Stream};
+use super::slots::{Open, Slot, Slots, Stream};
 use super::walk::{Found, Walk};
 use super::{Settings, Stop};
 use crate::clock::Uptime;
 use crate::core::contract::Effect;
-use crate::core::evidence::Evidence;
 use crate::core::next_step::{Plan, next_step};
-use crate::core::reason::Reason;
 use crate::ledger::{Claimed, InventoryRow, Ledger, LedgerError, Recognised, Room, Want};
 use crate::log::events;
 
@@ -38,6 +38,8 @@ pub struct Claimer {
     pub rosters: watch::Receiver<Arc<Roster>>,
     /// How much at once.
     pub slots: Slots,
+    /// How often.
+    pub rates: Rates,
     /// Where not.
     pub pauses: Arc<Pauses>,
     /// Until when.
@@ -56,6 +58,10 @@ pub struct Claimer {
     pub health: Health,
     /// What could not be.
     pub journal: Journal,
+    /// Rings where a serial queue has moved on.
+    pub turns: Arc<Notify>,
+    /// The database refuses to move them on, and that has been said.
+    pub queues_refused: bool,
 }
 
 impl Claimer {
@@ -76,6 +82,9 @@ impl Claimer {
             let claimed = async {
                 if !inventory_written {
                     self.write_inventory().await?;
+                }
+                if !started {
+                    self.sleeper.begin().await?;
                 }
                 self.orphans.give_back(&self.ledger).await?;
                 self.claim().await
@@ -105,6 +114,10 @@ impl Claimer {
                     self.sleeper.leave().await;
                     return Err(error);
                 }
+                Err(error) if error.is_config() => {
+                    events::sessions_refused(&error);
+                    return Err(error);
+                }
                 Err(error) => {
                     // Whatever it was, the schema may be another one when the database is back.
                     inventory_written = false;
@@ -126,6 +139,7 @@ impl Claimer {
             return false;
         }
         self.slots.limited(self.settings.max_in_flight, &roster.destination_max, &roster.limits);
+        self.rates.limited(&roster.destination_rates, &roster.operation_rates);
         self.walk = Walk::new(self.slots.streams().len());
         self.edge = Edge::new(self.slots.streams().len(), self.settings.poll_interval);
         events::reloaded(roster.routes.len(), roster.destinations, roster.changed.len());
@@ -136,12 +150,13 @@ impl Claimer {
     /// One claim over all streams; what it brings is under way when this returns.
     pub(super) async fn claim(&mut self) -> Result<Found, LedgerError> {
         self.walk.turn = self.walk.turn.wrapping_add(1);
-        let open = self.pauses.open();
+        let open = self.open();
         let shares = self.slots.shares(&self.walk.hungry, &open, self.walk.turn);
         let passed_over = self.slots.room(&open).iter().zip(&shares).any(|(room, share)| *room && *share == 0);
         let wants: Vec<Want> =
             (0..shares.len()).filter(|at| shares[*at] > 0).map(|at| self.want(at, shares[at])).collect();
-        let full = shares.contains(&0);
+        // What a tenant has due that has all it may is not to be had either.
+        let full = shares.contains(&0) || self.slots.some_tenant_is_full();
         if wants.is_empty() {
             return Ok(Found { some: false, hungry: true, partly: false, full, passed_over: false });
         }
@@ -161,16 +176,20 @@ impl Claimer {
         };
         self.orphans.answered(mark);
         let took = Uptime::now().since(asked);
-        let some = !claims.claimed.is_empty();
+        let mut some = !claims.claimed.is_empty();
         let mut got = vec![0; shares.len()];
         let mut first: BTreeMap<(usize, Writes), Vec<(Claimed, Slot)>> = BTreeMap::new();
         for claimed in claims.claimed {
             let Some((at, stream)) = self.stream(&claimed.intent.operation, claimed.asked) else { continue };
             got[at] += 1;
-            let slot = self.slots.take(stream, claimed.intent.body.len());
+            let slot = self.slots.take(stream, &claimed.intent.tenant, claimed.intent.body.len());
             let route = &self.roster.routes[stream.operation];
-            self.pauses.claimed(route.destination_index);
-            match written_first(&claimed, route) {
+            self.pauses.claimed(route.destination_index, claimed.lease.asked_at);
+            let plan = next_step(&claimed.row, &route.operation.terms);
+            if !matches!(plan, Plan::Conclude(_)) {
+                self.rates.spend(route.destination_index, route.operation_number);
+            }
+            match written_first(&plan, &claimed, route) {
                 Some(writes) => first.entry((stream.operation, writes)).or_default().push((claimed, slot)),
                 None => self.start(route, claimed, slot),
             }
@@ -193,9 +212,25 @@ impl Claimer {
                 partly |= more && !ate_all;
             }
         }
+        if claims.unplaced {
+            some |= self.give_turns().await?;
+        }
         let passed_over = self.walk.passes_over(some, passed_over);
         // What waits for room waits for a slot.
         Ok(Found { some, hungry, partly, full: full || claims.heavy, passed_over })
+    }
+
+    /// How many requests may leave now: as pauses and rates have it.
+    pub(super) fn open(&mut self) -> Open {
+        let mut open = self.pauses.open();
+        self.rates.narrow(&mut open);
+        open
+    }
+
+    /// How long until pauses and rates may let more leave than now.
+    pub(super) fn opens_in(&self) -> Duration {
+        let waits = [self.pauses.opens_in(), self.rates.more_in()];
+        waits.into_iter().flatten().min().unwrap_or(Duration::MAX)
     }
 
     fn want(&self, at: usize, free: u32) -> Want {
@@ -211,6 +246,7 @@ impl Claimer {
             pins: operation.terms.pins,
             marks: operation.terms.marks_sends(),
             since: self.edge.since(at, self.walk.hungry[at]),
+            tenants: self.slots.tenants(stream),
         }
     }
 
@@ -232,7 +268,7 @@ impl Claimer {
             } else {
                 delivery::deliver(route, claimed, &stop.abandon).await
             };
-            report(&pauses, &outcome);
+            pauses.learnt(&outcome);
             // Evidence may have to wait for long; what was sent is not needed any more.
             outcome.claimed.intent.body = Bytes::new();
             journal.learnt(&outcome);
@@ -258,7 +294,7 @@ impl Claimer {
                 // Overtaken, or not known to be written: nothing leaves, and the row says so.
                 Ok(_) | Err(_) => {
                     let outcome = delivery::hand_back(Arc::clone(route), claimed);
-                    report(&self.pauses, &outcome);
+                    self.pauses.learnt(&outcome);
                     self.journal.learnt(&outcome);
                     let _ = self.outcomes.send(outcome).await;
                     drop(slot);
@@ -284,6 +320,7 @@ impl Claimer {
                 meaning: &operation.meaning,
                 owner: &operation.owner,
                 absence: operation.terms.contract.absence(),
+                hold_on_failure: operation.hold_on_failure,
                 body_max: self.settings.body_max_bytes,
             })
             .collect();
@@ -300,32 +337,14 @@ enum Writes {
     Cancel,
 }
 
-fn written_first(claimed: &Claimed, route: &Route) -> Option<Writes> {
+fn written_first(plan: &Plan, claimed: &Claimed, route: &Route) -> Option<Writes> {
     let operation = &route.operation;
-    match next_step(&claimed.row, &operation.terms) {
+    match plan {
         Plan::Send { .. } => operation.terms.marks_sends().then_some(Writes::Send),
         Plan::Cancel => {
             let claim = delivery::claim(claimed);
             route.destination.can_cancel(operation, &claimed.intent, &claim).then_some(Writes::Cancel)
         }
         Plan::Lookup | Plan::Conclude(_) => None,
-    }
-}
-
-fn report(pauses: &Pauses, outcome: &Outcome) {
-    if outcome.tried.is_none() {
-        return pauses.not_sent(outcome.route.destination_index);
-    }
-    let name = &outcome.route.operation.target;
-    let answered = outcome.finding.status.is_some();
-    // A lookup can be refused for our credentials too; its evidence is that it settled nothing. Without a token there is
-    // nothing to send with.
-    let without = [Reason::CredentialsRefused, Reason::CredentialsUnavailable];
-    let blocked = outcome.finding.evidence == Evidence::Blocked
-        || outcome.finding.reason.is_some_and(|reason| without.contains(&reason));
-    match pauses.learnt(outcome.route.destination_index, blocked, answered) {
-        Change::None => {}
-        Change::Paused => events::destination_paused(name, outcome.finding.status),
-        Change::Resumed { paused, probes } => events::destination_resumed(name, paused, probes),
     }
 }

@@ -13,6 +13,7 @@ use crate::core::action::Step;
 use crate::core::decide::{self, Moment, Transition};
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::next_step::{Plan, next_step};
+use crate::core::queue::queue_after;
 use crate::core::reason::Reason;
 use crate::core::retry::Dice;
 use crate::destination::{Claim, Limits};
@@ -99,6 +100,8 @@ impl Outcome {
             row: self.claimed.row.clone(),
             transition: self.transition.clone(),
             history: self.history(),
+            lane: self.claimed.lane,
+            queue: queue_after(&self.transition, self.route.operation.hold_on_failure),
         }
     }
 
@@ -134,7 +137,8 @@ fn moment(route: &Route, claimed: &Claimed) -> Moment {
         .row
         .doubt
         .map_or(Duration::ZERO, |doubt| route.pauses.paused_within(route.destination_index, now.since(doubt.since)));
-    Moment { now, paused, dice: Dice::new(rand::random()) }
+    let probed = route.pauses.is_paused(route.destination_index);
+    Moment { now, paused, probed, dice: Dice::new(rand::random()) }
 }
 
 async fn send(route: &Route, claimed: &Claimed, limits: Limits) -> Finding {

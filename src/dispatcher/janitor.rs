@@ -1,4 +1,4 @@
-//! Forgetting what is old enough, a little at a time; and noticing what nobody takes.
+//! Forgetting what is old enough, a little at a time; noticing what nobody takes, and queues that nobody moves on.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,23 +8,32 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Memory;
+use super::queues;
 use super::roster::Roster;
+use crate::clock::Uptime;
 use crate::ledger::{Keep, Ledger, LedgerError, Pruned, overdue_elsewhere};
 use crate::log::events;
 
 /// Between two batches of a round: claims go first.
 const BREATH: Duration = Duration::from_millis(200);
 
+/// Between two looks for serial queues that nobody moves on: none are expected.
+const MEND_EVERY: Duration = Duration::from_secs(60);
+
 /// Looks after the ledger every `round` until the drain begins. Where it doesn't answer, that is said elsewhere, and the
 /// next round goes on. What has been due for two rounds is overdue.
 pub async fn run(ledger: Ledger, rosters: watch::Receiver<Arc<Roster>>, round: Duration, drain: CancellationToken) {
     let (mut told, mut was_refused) = (BTreeSet::new(), false);
+    let (mut queue, mut mended) = (queues::mend(&ledger, None).await, Uptime::now());
     // Daemons that are started together don't come all at once.
     let mut wait = round.mul_f64(rand::random_range(0.2..1.0));
     loop {
         tokio::select! {
             () = tokio::time::sleep(wait) => wait = round,
             () = drain.cancelled() => return,
+        }
+        if Uptime::now().since(mended) >= MEND_EVERY {
+            (queue, mended) = (queues::mend(&ledger, queue).await, Uptime::now());
         }
         // What is in force now.
         let roster = Arc::clone(&rosters.borrow());

@@ -7,7 +7,11 @@ mod health;
 mod janitor;
 mod journal;
 mod orphans;
+mod pause;
 mod pauses;
+mod presence;
+mod queues;
+mod rates;
 mod reconnect;
 mod rest;
 mod roster;
@@ -25,13 +29,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::core::action::ActionId;
-use crate::core::target::{Operation, Secret, Target};
+use crate::core::target::{Operation, Target};
 use crate::destination::TlsError;
-use crate::ledger::{Ledger, LedgerError};
+use crate::ledger::{BellAt, Ledger, LedgerError};
 use crate::log::events;
 use claimer::Claimer;
 use edge::Edge;
@@ -39,6 +43,8 @@ use health::Health;
 pub use journal::{Journal, JournalError, Look as JournalLook, look as look_at_journal};
 use orphans::Orphans;
 use pauses::Pauses;
+use presence::Presence;
+use rates::Rates;
 use rest::Sleeper;
 pub use roster::Reloader;
 use roster::Roster;
@@ -66,7 +72,7 @@ pub struct Settings {
     /// The most bytes that a body may have to be sent.
     pub body_max_bytes: u64,
     /// A direct session for the doorbell; `None` polls.
-    pub bell: Option<Secret>,
+    pub bell: Option<BellAt>,
 }
 
 /// What is dispatched.
@@ -74,10 +80,19 @@ pub struct Settings {
 pub struct Catalogue {
     /// Destinations by name.
     pub targets: BTreeMap<String, Target>,
-    /// Operations, each with the most sends at once.
-    pub operations: Vec<(Operation, u32)>,
+    /// Operations, each with how much at once.
+    pub operations: Vec<(Operation, AtOnce)>,
     /// How long closed actions of each are remembered.
     pub memory: Vec<Memory>,
+}
+
+/// How much of an operation at once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AtOnce {
+    /// Requests.
+    pub requests: u32,
+    /// Requests of one tenant; `None` = no bound of its own.
+    pub of_one_tenant: Option<u32>,
 }
 
 /// How long closed actions of an operation are remembered.
@@ -107,6 +122,14 @@ pub struct Unusable {
     destination: String,
     #[source]
     cause: TlsError,
+}
+
+/// Whether every destination's client can be built; connects to nothing.
+///
+/// # Errors
+/// Where a destination's TLS settings cannot be used.
+pub fn check_destinations(catalogue: Catalogue) -> Result<(), Unusable> {
+    roster::begin(catalogue, Arc::new(Pauses::new())).map(drop)
 }
 
 /// The daemon.
@@ -154,8 +177,10 @@ impl Dispatcher {
     pub async fn run(self, stop: Stop) -> Result<Left, LedgerError> {
         let (outcomes, received) = mpsc::channel(usize::try_from(self.settings.max_in_flight).unwrap_or(256).max(256));
         let (health, give_up) = (Health::new(), CancellationToken::new());
+        let turns = Arc::new(Notify::new());
         let settler = Settler {
             ledger: self.ledger.clone(),
+            turns: Arc::clone(&turns),
             health: health.clone(),
             tally: Arc::clone(&self.tally),
             journal: self.journal.clone(),
@@ -179,6 +204,17 @@ impl Dispatcher {
         let weights = Weights::new(self.settings.bytes_in_flight_max, self.settings.max_in_flight);
         let slots = Slots::new(self.settings.max_in_flight, &roster.destination_max, &roster.limits).weighed(weights);
         let counts = slots.counts();
+        let mut rates = Rates::default();
+        rates.limited(&roster.destination_rates, &roster.operation_rates);
+        let presence = Presence {
+            ledger: self.ledger.clone(),
+            rosters: self.roster.clone(),
+            pauses: Arc::clone(&self.pauses),
+            counts: Arc::clone(&counts),
+            interval: self.settings.stats_interval,
+            drain: stop.drain.clone(),
+        };
+        let mut presence = tokio::spawn(presence.run());
         let drain_timeout = self.settings.drain_timeout;
         let (orphans, ledger, journal) = (Arc::new(Orphans::default()), self.ledger.clone(), self.journal);
         let ended = CancellationToken::new();
@@ -186,18 +222,21 @@ impl Dispatcher {
         let claimer = Claimer {
             walk: Walk::new(slots.streams().len()),
             edge: Edge::new(slots.streams().len(), self.settings.poll_interval),
-            sleeper: Sleeper::new(self.settings.bell.clone()),
+            sleeper: Sleeper::new(self.settings.bell.clone(), self.ledger.clone()),
             settings: self.settings,
             ledger: self.ledger,
             roster,
             rosters: self.roster,
             slots,
+            rates,
             pauses: self.pauses,
             stop: stop.clone(),
             outcomes,
             orphans: Arc::clone(&orphans),
             health,
             journal: journal.clone(),
+            turns,
+            queues_refused: false,
         };
         let claimed = tokio::select! {
             claimed = claimer.run() => claimed,
@@ -224,6 +263,11 @@ impl Dispatcher {
         timer.abort();
         lines.abort();
         janitor.abort();
+        if stop.drain.is_cancelled() {
+            // It says that this daemon goes; where nobody hears that, it is not believed for long.
+            let _ = tokio::time::timeout(LAST_WORDS, &mut presence).await;
+        }
+        presence.abort();
         left.abandoned.iter().copied().for_each(events::abandoned);
         left.journaled.iter().copied().for_each(events::outcome_journaled);
         events::stopped(left.abandoned.len(), left.journaled.len());

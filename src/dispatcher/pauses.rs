@@ -1,233 +1,221 @@
-//! Destinations that refuse our credentials are paused, in memory, and probed by one send or lookup at a time.
+//! How the destinations stand, shared by the claims, the deliveries and those who tell of it. Kept in memory: a daemon
+//! that is started anew finds out anew.
 
-use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::{Notify, watch};
+
+use super::delivery::Outcome;
+use super::pause::{Cause, Change, Pause, Standing, Why, Word};
+use super::slots::Open;
 use crate::clock::Uptime;
+use crate::core::action::Step;
+use crate::core::contract::Scope;
+use crate::core::evidence::{Evidence, Finding};
+use crate::core::reason::Reason;
+use crate::core::retry::Dice;
+use crate::log::events;
 
-/// The first probe's wait; it doubles up to [`LONGEST`].
-const SHORTEST: Duration = Duration::from_secs(1);
-const LONGEST: Duration = Duration::from_secs(30);
-
-#[derive(Clone, Copy, Debug)]
-struct Pause {
-    since: Uptime,
-    next_probe: Uptime,
-    wait: Duration,
-    probes: u32,
-    probing: bool,
-}
-
-/// How many past pauses of a destination are remembered.
-const REMEMBERED: usize = 64;
-
-/// Which destinations are paused.
+/// How each destination stands, by its number.
 #[derive(Debug)]
-pub struct Pauses(Mutex<Vec<Standing>>);
+pub struct Pauses {
+    standings: Mutex<Standings>,
+    /// Goes on by one whenever a pause begins, ends or has been probed.
+    version: watch::Sender<u64>,
+    /// A probe is due sooner than it was.
+    sooner: Notify,
+}
 
-/// One destination.
+/// Destinations, and operations of them that were asked for patience.
 #[derive(Debug, Default)]
-struct Standing {
-    now: Option<Pause>,
-    /// Beginning and end of pauses that are over.
-    past: VecDeque<(Uptime, Uptime)>,
+struct Standings {
+    destinations: Vec<Standing>,
+    /// Until when, by the number of the operation.
+    operations: Vec<Option<Uptime>>,
 }
 
-/// What an answer changed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Change {
-    /// Nothing.
-    None,
-    /// The destination is paused from now on.
-    Paused,
-    /// It takes sends again.
-    Resumed {
-        /// How long it was paused.
-        paused: Duration,
-        /// How many probes that took.
-        probes: u32,
-    },
-}
+/// A pause of an operation whose contract doesn't say that it is one is a guess: others are tried again after that.
+const GUESS: Duration = Duration::from_secs(30);
+/// A wait shorter than that is not worth a line.
+const WORTH_A_LINE: Duration = Duration::from_secs(5);
 
 impl Pauses {
-    /// None is, and none is known.
+    /// None is paused, and none is known.
     pub fn new() -> Self {
-        Self(Mutex::default())
+        Self { standings: Mutex::default(), version: watch::Sender::new(0), sooner: Notify::new() }
     }
 
-    /// So many destinations are known from now on, never fewer than before.
-    pub fn know(&self, destinations: usize) {
-        let mut pauses = self.lock();
-        let known = pauses.len();
-        pauses.resize_with(known.max(destinations), Standing::default);
+    /// So many destinations and operations are known from now on, never fewer than before.
+    pub fn know(&self, destinations: usize, operations: usize) {
+        let mut standings = self.lock();
+        let (known, of) = (standings.destinations.len(), standings.operations.len());
+        standings.destinations.resize_with(known.max(destinations), Standing::default);
+        standings.operations.resize(of.max(operations), None);
     }
 
-    /// The destination is not as it was when it was paused: its next probe is due at once.
+    /// The destination is not as it was when it was paused, or somebody says so: its next probe is due at once.
     pub fn probe_soon(&self, destination: usize) {
-        if let Some(pause) = self.lock().get_mut(destination).and_then(|standing| standing.now.as_mut()) {
-            pause.next_probe = Uptime::now();
-            pause.wait = SHORTEST;
+        if let Some(standing) = self.lock().destinations.get_mut(destination) {
+            standing.probe_soon(Uptime::now());
+        }
+        self.sooner.notify_one();
+    }
+
+    /// Waits until a probe is due sooner than it was.
+    pub async fn sooner(&self) {
+        self.sooner.notified().await;
+    }
+
+    /// Sees each beginning and end of a pause, and each probe.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.version.subscribe()
+    }
+
+    /// How many requests each destination takes now: all, one (a probe), or none; each operation all or none.
+    pub fn open(&self) -> Open {
+        let now = Uptime::now();
+        let standings = self.lock();
+        let patient = |until: &Option<Uptime>| if until.is_some_and(|until| now < until) { 0 } else { u32::MAX };
+        Open {
+            destinations: standings.destinations.iter().map(|standing| standing.takes(now)).collect(),
+            operations: standings.operations.iter().map(patient).collect(),
         }
     }
 
-    /// How many sends each destination takes now: all, one (a probe), or none.
-    pub fn open(&self) -> Vec<u32> {
-        self.lock()
-            .iter()
-            .map(|standing| match standing.now {
-                None => u32::MAX,
-                Some(pause) if !pause.probing && pause.next_probe.is_over() => 1,
-                Some(_) => 0,
-            })
-            .collect()
+    /// The pauses that go on.
+    pub fn paused(&self) -> Vec<Option<Pause>> {
+        self.lock().destinations.iter().map(Standing::pause).collect()
     }
 
-    /// How long until the next probe; `None` where nothing is paused.
-    pub fn next_probe_in(&self) -> Option<Duration> {
-        self.lock().iter().filter_map(|s| s.now).filter(|p| !p.probing).map(|p| p.next_probe.left()).min()
+    /// Whether the destination is paused.
+    pub fn is_paused(&self, destination: usize) -> bool {
+        self.lock().destinations[destination].pause().is_some()
+    }
+
+    /// How long until the next probe, or the end of a wait that was asked for; `None` where nothing waits.
+    pub fn opens_in(&self) -> Option<Duration> {
+        let now = Uptime::now();
+        let standings = self.lock();
+        let probes = standings.destinations.iter().filter_map(|standing| standing.opens_at(now));
+        let waits = standings.operations.iter().flatten().copied().filter(|until| *until > now);
+        probes.chain(waits).min().map(|at| at.since(now))
     }
 
     /// A claim for the destination has been made: where it is paused, that is the probe.
-    pub fn claimed(&self, destination: usize) {
-        if let Some(pause) = &mut self.lock()[destination].now {
-            pause.probing = true;
-        }
-    }
-
-    /// A claim for the destination ended without a send: if it was the probe, the next claim is.
-    pub fn not_sent(&self, destination: usize) {
-        if let Some(pause) = &mut self.lock()[destination].now {
-            pause.probing = false;
-        }
+    pub fn claimed(&self, destination: usize, claimed_at: Uptime) {
+        self.lock().destinations[destination].claimed(claimed_at);
     }
 
     /// How long the destination has been paused within the last `age`, since this daemon was started.
     pub fn paused_within(&self, destination: usize, age: Duration) -> Duration {
-        let from = Uptime::now().minus(age);
-        let pauses = self.lock();
-        let standing = &pauses[destination];
-        let current = standing.now.map(|pause| (pause.since, Uptime::now()));
-        let within = |(begin, end): (Uptime, Uptime)| end.since(begin.max(from));
-        standing.past.iter().copied().chain(current).map(within).sum()
+        let now = Uptime::now();
+        self.lock().destinations[destination].paused_since(now.minus(age), now)
     }
 
-    /// What came of a request to the destination. `blocked` = it refused our credentials; `contact` = it answered.
-    pub fn learnt(&self, destination: usize, blocked: bool, contact: bool) -> Change {
-        let mut pauses = self.lock();
-        let Standing { now: slot, past } = &mut pauses[destination];
-        match slot {
-            None if !blocked => Change::None,
-            None => {
-                let now = Uptime::now();
-                let next_probe = now.plus(SHORTEST);
-                *slot = Some(Pause { since: now, next_probe, wait: SHORTEST, probes: 0, probing: false });
-                Change::Paused
-            }
-            Some(pause) if blocked || !contact => {
-                // Those that were under way when the pause began are no probes.
-                if pause.probing {
-                    pause.wait = (pause.wait * 2).min(LONGEST);
-                    pause.probes += 1;
-                    pause.next_probe = Uptime::now().plus(pause.wait);
-                    pause.probing = false;
+    /// What came of a claim. Says so where that begins or ends a pause.
+    pub fn learnt(&self, outcome: &Outcome) {
+        self.be_patient(outcome);
+        let destination = outcome.route.destination_index;
+        let word = word(outcome);
+        let dice = Dice::new(rand::random());
+        let change =
+            self.lock().destinations[destination].learnt(word, outcome.claimed.lease.asked_at, Uptime::now(), dice);
+        if change != Change::None {
+            self.version.send_modify(|version| *version += 1);
+        }
+        let name = &outcome.route.operation.target;
+        let detail = outcome.finding.detail.as_deref().unwrap_or_default();
+        match change {
+            Change::None | Change::Probed => {}
+            Change::Paused(Cause { why, reason, status }) => {
+                let reason = reason.map_or("", Reason::code);
+                match why {
+                    Why::Credentials => events::destination_paused(name, reason, status),
+                    Why::Unreachable => events::destination_unreachable(name, reason, detail),
+                    Why::Silent => events::destination_silent(name, reason, status, detail),
                 }
-                Change::None
             }
-            Some(pause) if pause.probing => {
-                let now = Uptime::now();
-                let (paused, probes) = (now.since(pause.since), pause.probes + 1);
-                past.push_back((pause.since, now));
-                if past.len() > REMEMBERED {
-                    past.pop_front();
-                }
-                *slot = None;
-                Change::Resumed { paused, probes }
-            }
-            Some(_) => Change::None,
+            Change::Resumed { why, paused, probes } => events::destination_resumed(name, why.as_str(), paused, probes),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Standing>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Where an answer said when to come back: for as long nothing of what it spoke of leaves.
+    fn be_patient(&self, outcome: &Outcome) {
+        let finding = &outcome.finding;
+        let asked = finding.evidence == Evidence::Deferred || finding.status == Some(429);
+        let Some(wait) = finding.retry_after.filter(|_| asked) else { return };
+        let terms = &outcome.route.operation.terms;
+        let wait = wait.min(terms.policy.retry_after_max);
+        let (scope, wait) = match finding.pause {
+            Some(scope) => (scope, wait),
+            // Actions that name the host themselves say nothing about one another's.
+            None if outcome.route.host_from_data => (Scope::Action, wait),
+            None => (Scope::Operation, wait.min(GUESS)),
+        };
+        let now = Uptime::now();
+        let until = now.plus(wait);
+        let was = match scope {
+            Scope::Action => return,
+            Scope::Operation => {
+                let mut standings = self.lock();
+                let held = &mut standings.operations[outcome.route.operation_number];
+                held.replace(held.map_or(until, |before| before.max(until)))
+            }
+            Scope::Destination => self.lock().destinations[outcome.route.destination_index].be_patient(until),
+        };
+        // One line for all that were told so together.
+        if wait >= WORTH_A_LINE && was.is_none_or(|was| was <= now) {
+            let operation = &outcome.route.operation;
+            events::destination_throttled(&operation.target, &operation.name, scope.as_str(), wait);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Standings> {
+        self.standings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn pauses(destinations: usize) -> Pauses {
-        let pauses = Pauses::new();
-        pauses.know(destinations);
-        pauses
+/// What came of a claim, as far as it speaks of the destination.
+fn word(outcome: &Outcome) -> Word {
+    let Some(tried) = outcome.tried else { return Word::Nothing };
+    let finding = &outcome.finding;
+    let trouble = |why| Word::Trouble(Cause { why, reason: finding.reason, status: finding.status });
+    // A lookup can be refused for our credentials too; its evidence is that it settled nothing. Without a token there is
+    // nothing to send with.
+    let without = [Reason::CredentialsRefused, Reason::CredentialsUnavailable];
+    if finding.evidence == Evidence::Blocked || finding.reason.is_some_and(|reason| without.contains(&reason)) {
+        return trouble(Why::Credentials);
     }
-
-    #[test]
-    fn r15_a_changed_destination_is_probed_at_once_and_more_may_become_known() {
-        let pauses = pauses(1);
-        for _ in 0..5 {
-            pauses.learnt(0, true, true);
-            pauses.claimed(0);
+    // Actions that name the host themselves say nothing about one another's.
+    let one_host = !outcome.route.host_from_data;
+    if finding.status.is_some() {
+        return if one_host && is_a_gateways(finding) { trouble(Why::Silent) } else { Word::Answered };
+    }
+    match (finding.evidence, finding.reason) {
+        (Evidence::NotSent, Some(Reason::LeaseLost | Reason::KeyWindowClosed)) => Word::Nothing,
+        // It said itself that it did not look at it.
+        (Evidence::NotSent, Some(Reason::StreamRefused)) => Word::Answered,
+        (Evidence::NotSent, _) if one_host => trouble(Why::Unreachable),
+        // That was us.
+        (Evidence::NoAnswer, Some(Reason::WorkerLost)) => Word::Unheard,
+        (Evidence::NoAnswer, _) if one_host => trouble(Why::Silent),
+        (Evidence::NotSent | Evidence::NoAnswer, _) => Word::Unheard,
+        // Bytes came that are no answer.
+        (Evidence::UnknownAnswer, _) => Word::Answered,
+        (Evidence::Inconclusive, _) if matches!(tried, Step::Lookup | Step::Cancel) => Word::Unheard,
+        (Evidence::Accepted | Evidence::Found | Evidence::Mismatch | Evidence::Deferred | Evidence::Blocked, _) => {
+            Word::Nothing
         }
-        pauses.learnt(0, true, true);
-        assert_eq!(pauses.open(), [0]);
-        pauses.know(2);
-        pauses.probe_soon(0);
-        pauses.probe_soon(1);
-        pauses.probe_soon(2);
-        assert_eq!(pauses.open(), [1, u32::MAX]);
-        pauses.claimed(0);
-        pauses.learnt(0, true, true);
-        assert!(pauses.next_probe_in().is_some_and(|wait| wait <= 2 * SHORTEST), "the waits begin anew");
+        (Evidence::Rejected { .. } | Evidence::KeyConflict | Evidence::InFlight | Evidence::Lapsed, _) => Word::Nothing,
+        (Evidence::Absent | Evidence::Neutralised | Evidence::Inconclusive | Evidence::Stopped(_), _) => Word::Nothing,
+        (Evidence::Spent | Evidence::RungGone | Evidence::Unsendable | Evidence::Proof, _) => Word::Nothing,
     }
+}
 
-    #[test]
-    fn r15_refused_credentials_pause_the_destination_until_a_probe_passes() {
-        let pauses = pauses(2);
-        assert_eq!(pauses.learnt(0, false, true), Change::None);
-        assert_eq!(pauses.learnt(0, true, true), Change::Paused);
-        assert_eq!(pauses.open(), [0, u32::MAX], "only this destination, and not before its probe is due");
-        assert!(pauses.next_probe_in().is_some_and(|wait| wait <= SHORTEST));
-
-        pauses.claimed(0);
-        assert_eq!(pauses.learnt(0, true, true), Change::None);
-        assert!(pauses.next_probe_in().is_some_and(|wait| wait > SHORTEST), "the wait has doubled");
-
-        pauses.claimed(0);
-        assert!(matches!(pauses.learnt(0, false, true), Change::Resumed { probes: 2, .. }));
-        assert_eq!(pauses.open(), [u32::MAX, u32::MAX]);
-    }
-
-    #[test]
-    fn r15_a_probe_that_sends_nothing_leaves_its_turn_to_the_next() {
-        let pauses = pauses(1);
-        pauses.learnt(0, true, true);
-        pauses.claimed(0);
-        assert_eq!(pauses.next_probe_in(), None);
-        pauses.not_sent(0);
-        assert!(pauses.next_probe_in().is_some_and(|wait| wait <= SHORTEST));
-    }
-
-    #[test]
-    fn a_send_that_was_under_way_does_not_end_the_pause() {
-        let pauses = pauses(1);
-        pauses.learnt(0, true, true);
-        assert_eq!(pauses.learnt(0, false, true), Change::None);
-        assert_eq!(pauses.open(), [0]);
-    }
-
-    #[test]
-    fn the_time_of_pauses_is_known_also_when_they_are_over() {
-        let pauses = pauses(1);
-        let hour = Duration::from_secs(3600);
-        assert_eq!(pauses.paused_within(0, hour), Duration::ZERO);
-        pauses.learnt(0, true, true);
-        std::thread::sleep(Duration::from_millis(20));
-        assert!(pauses.paused_within(0, hour) >= Duration::from_millis(20));
-        pauses.claimed(0);
-        pauses.learnt(0, false, true);
-        assert!(pauses.paused_within(0, hour) >= Duration::from_millis(20));
-        assert_eq!(pauses.paused_within(0, Duration::ZERO), Duration::ZERO, "a doubt that is younger than the pause");
-    }
+/// A status with which a gateway says that nothing answers behind it, and the contract has no other meaning for it
+/// (RFC 9110 sections 15.6.3 to 15.6.5).
+fn is_a_gateways(finding: &Finding) -> bool {
+    let settles_nothing = matches!(finding.evidence, Evidence::UnknownAnswer | Evidence::Inconclusive);
+    settles_nothing && matches!(finding.status, Some(502..=504))
 }

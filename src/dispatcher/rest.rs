@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use super::reconnect::Outage;
 use crate::clock::Uptime;
-use crate::core::target::Secret;
-use crate::ledger::{Bell, Door, LedgerError};
+use crate::ledger::{Bell, BellAt, Door, Ledger, LedgerError};
 use crate::log::events;
 
 /// Between two looks while an enqueue is in flight.
@@ -25,16 +24,31 @@ pub enum Rest {
 
 /// The bell, or polling where there is none.
 pub struct Sleeper {
-    url: Option<Secret>,
+    at: Option<BellAt>,
+    ledger: Ledger,
     bell: Option<Bell>,
     outage: Option<(Outage, Uptime)>,
     look: Duration,
 }
 
 impl Sleeper {
-    /// `url` is that of a direct session; `None` polls only.
-    pub fn new(url: Option<Secret>) -> Self {
-        Self { url, bell: None, outage: None, look: SHORTEST_LOOK }
+    /// `at` is where the bell hears what is rung at `ledger`; `None` polls only.
+    pub fn new(at: Option<BellAt>, ledger: Ledger) -> Self {
+        Self { at, ledger, bell: None, outage: None, look: SHORTEST_LOOK }
+    }
+
+    /// Before the first claim: opens the bell, where there is to be one.
+    ///
+    /// # Errors
+    /// Where it can never ring, as it is configured. One that is not to be had now is waited for.
+    pub async fn begin(&mut self) -> Result<(), LedgerError> {
+        let (None, Some(at)) = (&self.bell, &self.at) else { return Ok(()) };
+        match Bell::open(at, &self.ledger).await {
+            Ok(bell) => self.bell = Some(bell),
+            Err(error) if error.is_config() => return Err(error),
+            Err(error) => self.lost(&error),
+        }
+        Ok(())
     }
 
     /// Before sleeping, when a claim has found nothing: tries to keep the door.
@@ -90,11 +104,11 @@ impl Sleeper {
     }
 
     async fn connect(&mut self) {
-        let (None, Some(url)) = (&self.bell, &self.url) else { return };
+        let (None, Some(at)) = (&self.bell, &self.at) else { return };
         if self.outage.as_ref().is_some_and(|(_, next)| !next.is_over()) {
             return;
         }
-        match Bell::connect(url).await {
+        match Bell::open(at, &self.ledger).await {
             Ok(bell) => {
                 self.bell = Some(bell);
                 if self.outage.take().is_some() {

@@ -10,7 +10,7 @@ use super::pauses::Pauses;
 use super::route::Route;
 use super::slots::Limit;
 use super::{Catalogue, Memory, Unusable};
-use crate::core::target::Target;
+use crate::core::target::{Rate, Target};
 use crate::destination::Destination;
 
 /// A catalogue made ready. Destinations and operations keep their numbers for as long as the daemon lives.
@@ -19,8 +19,14 @@ pub struct Roster {
     pub routes: Vec<Arc<Route>>,
     /// Of each route.
     pub limits: Vec<Limit>,
+    /// Destinations by number, also those that are no more.
+    pub names: Vec<String>,
     /// The most requests at once, by the number of the destination; 0 for one that is no more.
     pub destination_max: Vec<u32>,
+    /// How often requests may leave, by the number of the destination.
+    pub destination_rates: Vec<Option<Rate>>,
+    /// The same by the number of the operation: what its contract wants between two.
+    pub operation_rates: Vec<Option<Rate>>,
     /// How many destinations there are.
     pub destinations: usize,
     /// Those that are not as they were before.
@@ -79,28 +85,55 @@ impl Maker {
         }
         self.destinations = numbers;
         self.clients = clients;
-        self.pauses.know(self.destinations.0.len());
         let mut destination_max = vec![0; self.destinations.0.len()];
+        let mut destination_rates = vec![None; self.destinations.0.len()];
         for client in self.clients.values() {
             destination_max[client.number] = client.target.max_in_flight;
+            destination_rates[client.number] = client.target.rate;
         }
         let (mut routes, mut limits) = (Vec::new(), Vec::new());
-        for (operation, operation_max) in catalogue.operations {
+        let mut gaps = Vec::new();
+        for (operation, at_once) in catalogue.operations {
             // The configuration refuses an operation without its destination before it gets here.
             let Some(client) = self.clients.get(&operation.target) else { continue };
             let contract = &operation.terms.contract;
             let asks = contract.lookup.is_some() || contract.cancel.is_some();
             let number = self.operations.of(&operation.name);
-            limits.push(Limit { number, destination: client.number, operation_max, asks });
+            gaps.push((number, contract.pace.min_gap));
+            limits.push(Limit {
+                number,
+                destination: client.number,
+                operation_max: at_once.requests,
+                tenant_max: at_once.of_one_tenant,
+                asks,
+            });
             routes.push(Arc::new(Route {
                 operation,
                 destination: Arc::clone(&client.destination),
                 destination_index: client.number,
+                operation_number: number,
+                host_from_data: client.target.host_from_data(),
                 pauses: Arc::clone(&self.pauses),
             }));
         }
+        let mut operation_rates = vec![None; self.operations.0.len()];
+        for (number, gap) in gaps {
+            operation_rates[number] = gap.map(|gap| Rate { count: 1, per: gap, burst: 1 });
+        }
+        self.pauses.know(self.destinations.0.len(), self.operations.0.len());
         let destinations = self.clients.len();
-        Ok(Roster { routes, limits, destination_max, destinations, changed, memory: catalogue.memory })
+        let names = self.destinations.0.clone();
+        Ok(Roster {
+            routes,
+            limits,
+            names,
+            destination_max,
+            destination_rates,
+            operation_rates,
+            destinations,
+            changed,
+            memory: catalogue.memory,
+        })
     }
 }
 

@@ -14,6 +14,10 @@ pub struct Route {
     pub destination: Arc<Destination>,
     /// Index among the destinations.
     pub destination_index: usize,
+    /// Number of the operation.
+    pub operation_number: usize,
+    /// Its actions say themselves on which host it is.
+    pub host_from_data: bool,
     /// Which destinations are paused.
     pub pauses: Arc<Pauses>,
 }

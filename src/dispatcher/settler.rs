@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use super::delivery::Outcome;
@@ -48,6 +48,8 @@ pub struct Settler {
     pub tally: Arc<Tally>,
     /// What the ledger does not have.
     pub journal: Journal,
+    /// Rings where a serial queue has moved on, for the claims.
+    pub turns: Arc<Notify>,
     /// The drain's time has run out, and the time for last words too: stop trying.
     pub give_up: CancellationToken,
 }
@@ -159,6 +161,9 @@ impl Settler {
                 return Ok(());
             }
         };
+        if settlements.iter().any(Settlement::leaves_queue) {
+            self.turns.notify_one();
+        }
         let mut missing: Vec<Outcome> = Vec::new();
         for outcome in open.drain(..) {
             if written.contains(&outcome.claimed.intent.id) {
@@ -222,6 +227,9 @@ impl Settler {
                 Ok(meaning) => {
                     self.journal.forget(outcome.claimed.row.attempt);
                     telling::late(&outcome, meaning);
+                    if outcome.claimed.lane.is_some() {
+                        self.turns.notify_one();
+                    }
                 }
                 Err(error) if error.is_session() => {
                     open.push(outcome);

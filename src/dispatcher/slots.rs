@@ -1,5 +1,6 @@
 //! Who may send how much at once: slots of the daemon, of each destination and of each operation.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -41,6 +42,10 @@ struct Used {
 }
 
 impl Used {
+    fn both(self) -> u32 {
+        self.sends + self.asks
+    }
+
     fn count(&mut self, asks: bool) -> &mut u32 {
         if asks { &mut self.asks } else { &mut self.sends }
     }
@@ -55,8 +60,19 @@ pub struct Limit {
     pub destination: usize,
     /// Requests at once of this operation.
     pub operation_max: u32,
+    /// The same of one tenant, sends and questions each; `None` = no bound of its own.
+    pub tenant_max: Option<u32>,
     /// Whether its contract asks: has a lookup or a cancel.
     pub asks: bool,
+}
+
+/// How many requests each may get now, whatever slots are free; `u32::MAX` = any number.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Open {
+    /// Destinations, by number.
+    pub destinations: Vec<u32>,
+    /// Operations, by number.
+    pub operations: Vec<u32>,
 }
 
 /// What can be claimed: of each operation its sends, and what is asked about it.
@@ -98,6 +114,8 @@ struct InUse {
     bytes: u64,
     destinations: Vec<Used>,
     operations: Vec<Used>,
+    /// Of operations that bound what one tenant has at once: by operation, kind and tenant.
+    tenants: HashMap<(usize, bool), HashMap<String, u32>>,
 }
 
 /// Whose limits a slot counts against.
@@ -115,6 +133,8 @@ pub struct Slot {
     holder: Holder,
     /// Of a large body; else 0.
     bytes: u64,
+    /// Whose it is, where that is counted.
+    tenant: Option<String>,
 }
 
 impl Slots {
@@ -162,17 +182,19 @@ impl Slots {
 
     /// How much of each stream may be claimed now: never more in sum than a shared limit has left. Every stream gets
     /// one; those that were `hungry` (had more due than they got) share what remains. `open` says how many a
-    /// destination takes at all: one while it is probed, none while it is paused. `turn` says who is served first;
+    /// destination or an operation takes at all: one while it is probed, none while it is paused, as many as its rate
+    /// allows. `turn` says who is served first;
     /// the caller goes round, so that nobody is last for ever.
-    pub fn shares(&self, hungry: &[bool], open: &[u32], turn: usize) -> Vec<u32> {
+    pub fn shares(&self, hungry: &[bool], open: &Open, turn: usize) -> Vec<u32> {
         let mut used = self.counts.lock().clone();
-        let mut open = open.to_vec();
+        let mut open = open.clone();
         let mut shares = vec![0; self.streams.len()];
         let mut take = |at: usize, want: u32, shares: &mut Vec<u32>| {
             let stream = self.streams[at];
             let holder = self.holder(stream);
             let got = want.min(self.left(stream, &used, &open));
-            open[holder.destination] -= got;
+            open.destinations[holder.destination] -= got;
+            open.operations[holder.operation] -= got;
             used.add(holder, got);
             shares[at] += got;
         };
@@ -191,34 +213,59 @@ impl Slots {
     }
 
     /// Whether each stream could take anything if it were alone.
-    pub fn room(&self, open: &[u32]) -> Vec<bool> {
+    pub fn room(&self, open: &Open) -> Vec<bool> {
         let used = self.counts.lock();
         self.streams.iter().map(|stream| self.left(*stream, &used, open) > 0).collect()
     }
 
     /// How much of a stream its limits leave.
-    fn left(&self, stream: Stream, used: &InUse, open: &[u32]) -> u32 {
+    fn left(&self, stream: Stream, used: &InUse, open: &Open) -> u32 {
         let Holder { operation, destination, asks } = self.holder(stream);
-        open[destination]
+        open.destinations[destination]
+            .min(open.operations[operation])
             .min(self.all.left(used.all, asks))
             .min(self.destinations[destination].left(used.destinations[destination], asks))
             .min(self.operations[stream.operation].left(used.operations[operation], asks))
     }
 
-    /// Takes a slot that `shares` has offered, for a body of so many bytes.
-    pub fn take(&self, stream: Stream, bytes: usize) -> Slot {
+    /// The longest body that is small, and bytes of larger ones that may be taken now.
+    pub fn bytes_left(&self) -> Weights {
+        Weights { large: self.weights.large.saturating_sub(self.counts.lock().bytes), ..self.weights }
+    }
+
+    /// Takes a slot that `shares` has offered, for an action of that tenant whose body has so many bytes.
+    pub fn take(&self, stream: Stream, tenant: &str, bytes: usize) -> Slot {
         let holder = self.holder(stream);
+        let tenant = self.limits[stream.operation].tenant_max.map(|_| tenant.to_owned());
         let bytes = self.weights.of(u64::try_from(bytes).unwrap_or(u64::MAX));
         let mut used = self.counts.lock();
         used.add(holder, 1);
         used.bytes = used.bytes.saturating_add(bytes);
+        if let Some(tenant) = &tenant {
+            *used.tenants.entry(holder.stream()).or_default().entry(tenant.clone()).or_default() += 1;
+        }
         drop(used);
-        Slot { counts: self.counts(), holder, bytes }
+        Slot { counts: self.counts(), holder, bytes, tenant }
     }
 
-    /// The longest body that is small, and bytes of larger ones that may be taken now.
-    pub fn bytes_left(&self) -> Weights {
-        Weights { large: self.weights.large.saturating_sub(self.counts.lock().bytes), ..self.weights }
+    /// What one tenant may have at once of a stream, and what each has; `None` where there is no such bound.
+    pub fn tenants(&self, stream: Stream) -> Option<(u32, Vec<(String, u32)>)> {
+        let max = self.limits[stream.operation].tenant_max?;
+        let used = self.counts.lock();
+        let tenants = used.tenants.get(&self.holder(stream).stream());
+        let tenants = tenants.map(|tenants| tenants.iter().map(|(tenant, n)| (tenant.clone(), *n)).collect());
+        Some((max, tenants.unwrap_or_default()))
+    }
+
+    /// Whether some tenant has as much at once as it may: what it has due waits for a slot of its own.
+    pub fn some_tenant_is_full(&self) -> bool {
+        if self.limits.iter().all(|limit| limit.tenant_max.is_none()) {
+            return false;
+        }
+        self.streams
+            .iter()
+            .filter_map(|stream| self.tenants(*stream))
+            .any(|(max, used)| used.iter().any(|(_, n)| *n >= max))
     }
 
     /// Slots in use.
@@ -237,11 +284,21 @@ impl Slots {
     }
 }
 
+impl Holder {
+    fn stream(self) -> (usize, bool) {
+        (self.operation, self.asks)
+    }
+}
+
 impl Counts {
     /// Slots in use.
     pub fn in_use(&self) -> u32 {
-        let all = self.lock().all;
-        all.sends + all.asks
+        self.lock().all.both()
+    }
+
+    /// Slots in use of each destination, by number.
+    pub fn by_destination(&self) -> Vec<u32> {
+        self.lock().destinations.iter().map(|used| used.both()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, InUse> {
@@ -273,93 +330,20 @@ impl InUse {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        self.counts.lock().give_back(self.holder, self.bytes);
+        let mut used = self.counts.lock();
+        used.give_back(self.holder, self.bytes);
+        if let (Some(tenant), Some(tenants)) = (&self.tenant, used.tenants.get_mut(&self.holder.stream())) {
+            let left = tenants.get(tenant).map_or(0, |n| n.saturating_sub(1));
+            match left {
+                0 => tenants.remove(tenant),
+                left => tenants.insert(tenant.clone(), left),
+            };
+        }
+        drop(used);
         self.counts.freed.notify_one();
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SEND_2: Stream = Stream { operation: 2, asks: false };
-
-    /// `number` is the operation's.
-    fn limit(number: usize, destination: usize, operation_max: u32, asks: bool) -> Limit {
-        Limit { number, destination, operation_max, asks }
-    }
-
-    /// Operations 0 and 1 share destination 0, operation 2 has destination 1. None of them asks.
-    fn slots(max: u32) -> Slots {
-        Slots::new(max, &[10, 10], &[limit(0, 0, 10, false), limit(1, 0, 10, false), limit(2, 1, 4, false)])
-    }
-
-    #[test]
-    fn shares_never_exceed_a_shared_limit() {
-        for (max, open) in [(100, [10, 10]), (5, [10, 10]), (100, [1, 10]), (100, [0, 0])] {
-            for hungry in [[true; 6], [false; 6], [true, false, true, true, false, false]] {
-                let shares = slots(max).shares(&hungry, &open, 1);
-                assert!(shares[..4].iter().sum::<u32>() <= 10.min(open[0]), "{shares:?}");
-                assert!(shares[4..].iter().sum::<u32>() <= 4.min(open[1]), "{shares:?}");
-                assert!(shares.iter().sum::<u32>() <= max);
-            }
-        }
-    }
-
-    #[test]
-    fn an_idle_operation_keeps_one_slot_and_the_hungry_get_the_rest() {
-        let hungry = [true, false, false, false, false, false];
-        assert_eq!(slots(100).shares(&hungry, &[10, 10], 0), [7, 1, 1, 1, 1, 1]);
-        assert_eq!(slots(2).shares(&[true; 6], &[10, 10], 0), [1, 1, 0, 0, 0, 0]);
-    }
-
-    #[test]
-    fn a_dropped_slot_is_free_again() {
-        let slots = slots(100);
-        let held: Vec<Slot> = (0..4).map(|_| slots.take(SEND_2, 0)).collect();
-        assert_eq!(slots.shares(&[true; 6], &[10, 10], 0)[4..], [0, 0]);
-        drop(held);
-        assert_eq!((slots.in_use(), slots.shares(&[true; 6], &[10, 10], 0)[4]), (0, 3));
-    }
-
-    #[test]
-    fn r19_asking_and_sending_never_take_each_others_slots() {
-        let slots = Slots::new(64, &[16], &[limit(0, 0, 16, true)]);
-        assert_eq!(slots.streams().len(), 2);
-        assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [14, 2]);
-        let asking: Vec<Slot> = (0..2).map(|_| slots.take(slots.streams()[1], 0)).collect();
-        assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [14, 0], "a flood of doubts leaves the sends alone");
-        drop(asking);
-        let _sending: Vec<Slot> = (0..14).map(|_| slots.take(slots.streams()[0], 0)).collect();
-        assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [0, 2], "and a flood of sends the doubts");
-    }
-
-    #[test]
-    fn what_has_room_is_another_question_than_what_gets_a_share() {
-        let slots = Slots::new(64, &[1], &[limit(0, 0, 1, false), limit(1, 0, 1, false)]);
-        assert_eq!(slots.shares(&[false; 4], &[u32::MAX], 2), [0, 0, 1, 0]);
-        assert_eq!(slots.room(&[u32::MAX]), [true; 4]);
-        let _held = slots.take(slots.streams()[0], 0);
-        assert_eq!((slots.room(&[u32::MAX]), slots.room(&[0])), (vec![false; 4], vec![false; 4]));
-    }
-
-    #[test]
-    fn r19_a_limit_of_one_is_taken_in_turns() {
-        let slots = Slots::new(64, &[1], &[limit(0, 0, 1, true)]);
-        assert_eq!(slots.shares(&[true, true], &[u32::MAX], 0), [1, 0]);
-        assert_eq!(slots.shares(&[true, true], &[u32::MAX], 1), [0, 1]);
-    }
-
-    #[test]
-    fn under_other_limits_what_is_in_use_goes_on_counting_where_it_was_taken() {
-        let mut slots = slots(100);
-        let held: Vec<Slot> = (0..3).map(|_| slots.take(SEND_2, 0)).collect();
-        // Operation 1 is gone, operation 2 leads to destination 0 now and may do more, operation 3 is new.
-        slots.limited(100, &[10, 10], &[limit(0, 0, 10, false), limit(2, 0, 6, false), limit(3, 1, 9, false)]);
-        let two = slots.take(Stream { operation: 1, asks: false }, 0);
-        assert_eq!(slots.shares(&[true; 6], &[10, 10], 0), [6, 1, 1, 1, 6, 1], "three of destination 1 are still out");
-        drop((held, two));
-        assert_eq!(slots.in_use(), 0);
-        assert_eq!(slots.shares(&[true; 6], &[10, 10], 0), [7, 1, 1, 1, 8, 1]);
-    }
-}
+#[path = "slots_tests.rs"]
+mod tests;

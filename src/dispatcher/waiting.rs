@@ -10,6 +10,9 @@ use crate::ledger::{LedgerError, next_due_in};
 /// While more is due than slots are free: how long a claim waits for slots to come together.
 const COALESCE: Duration = Duration::from_millis(3);
 
+/// Tokens that come within that time are waited for awake.
+const TOKENS: Duration = Duration::from_millis(60);
+
 impl Claimer {
     /// Sleeps as long as there is nothing to claim.
     pub async fn rest(&mut self, found: Found) {
@@ -20,6 +23,15 @@ impl Claimer {
             return self.await_slots(found).await;
         }
         if found.some || found.passed_over {
+            return;
+        }
+        // More is due, and the next tokens are not far: not worth the door.
+        let opens = self.opens_in();
+        if self.walk.hungry.contains(&true) && opens < TOKENS {
+            tokio::select! {
+                () = tokio::time::sleep(opens) => {}
+                () = self.stop.drain.cancelled() => {}
+            }
             return;
         }
         match self.sleeper.approach().await {
@@ -44,8 +56,10 @@ impl Claimer {
         tokio::select! {
             () = tokio::time::sleep(at_most) => {}
             () = self.sleeper.rung() => {}
+            () = self.turns.notified() => {}
             () = self.slots.freed(), if full => {}
             Ok(()) = self.rosters.changed() => {}
+            () = self.pauses.sooner() => {}
             () = self.stop.drain.cancelled() => {}
         }
     }
@@ -64,10 +78,11 @@ impl Claimer {
     /// More is due than there were slots for: waits until a claim is worth its way.
     async fn await_slots(&self, found: Found) {
         if found.full && !found.partly {
-            let probe = self.pauses.next_probe_in().unwrap_or(Duration::MAX);
+            let opens = self.opens_in();
             tokio::select! {
                 () = self.slots.freed() => {}
-                () = tokio::time::sleep(probe.min(self.settings.poll_interval)) => {}
+                () = tokio::time::sleep(opens.min(self.settings.poll_interval)) => {}
+                () = self.pauses.sooner() => {}
                 () = self.stop.drain.cancelled() => return,
             }
         }
@@ -85,7 +100,8 @@ impl Claimer {
 
     /// How long until something is due, at most the poll interval. What waits for a slot or a probe is not due here.
     async fn until_due(&mut self) -> Duration {
-        let room = self.slots.room(&self.pauses.open());
+        let open = self.open();
+        let room = self.slots.room(&open);
         let open: Vec<_> = (self.slots.streams().iter().enumerate())
             .filter(|(at, _)| room[*at])
             .map(|(at, stream)| {
@@ -94,10 +110,14 @@ impl Claimer {
             })
             .collect();
         let due = next_due_in(&self.ledger, &open).await.ok().flatten().unwrap_or(Duration::MAX);
-        let probe = self.pauses.next_probe_in().unwrap_or(Duration::MAX);
-        // What is due and yet was not claimed is locked by somebody else: look again soon, then less and less often.
-        let due = if due.is_zero() { self.walk.locked_out() } else { due.max(SHORTEST_LOOK) };
-        due.min(probe.max(SHORTEST_LOOK))
+        // What is due and yet was not claimed is locked by somebody else: look again soon, then less and less often. Or
+        // it waits for a slot of its tenant, which rings.
+        let due = match due.is_zero() {
+            true if self.slots.some_tenant_is_full() => Duration::MAX,
+            true => self.walk.locked_out(),
+            false => due.max(SHORTEST_LOOK),
+        };
+        due.min(self.opens_in().max(SHORTEST_LOOK))
             .min(self.orphans.next_look_in())
             .min(self.edge.next_look_in(&room).max(SHORTEST_LOOK))
             .min(self.settings.poll_interval)

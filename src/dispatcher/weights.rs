@@ -30,15 +30,15 @@ mod tests {
 
     #[test]
     fn small_bodies_always_fit_and_of_the_large_ones_what_fits_and_one() {
-        let limits = [Limit { number: 0, destination: 0, operation_max: 10, asks: false }];
+        let limits = [Limit { number: 0, destination: 0, operation_max: 10, asks: false, tenant_max: None }];
         let mut slots = Slots::new(100, &[10], &limits).weighed(Weights::new(2000, 100));
         let stream = slots.streams()[0];
         assert_eq!(slots.bytes_left(), Weights { small: 10, large: 1000 });
-        let small: Vec<Slot> = (0..4).map(|_| slots.take(stream, 10)).collect();
+        let small: Vec<Slot> = (0..4).map(|_| slots.take(stream, "t", 10)).collect();
         assert_eq!(slots.bytes_left().large, 1000);
-        let large = slots.take(stream, 999);
+        let large = slots.take(stream, "t", 999);
         assert_eq!(slots.bytes_left().large, 1);
-        let huge = slots.take(stream, 1_000_000);
+        let huge = slots.take(stream, "t", 1_000_000);
         assert_eq!(slots.bytes_left().large, 0);
         slots.limited(100, &[10], &limits);
         assert_eq!(slots.bytes_left(), Weights { small: 10, large: 0 }, "other limits, the same bytes");

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::TryStreamExt as _;
 use tokio_postgres::Row as SqlRow;
-use tokio_postgres::types::{Json, ToSql};
+use tokio_postgres::types::Json;
 use uuid::Uuid;
 
 use super::give_back::ClaimMark;
+use super::param::Param;
 use super::values::micros;
 use super::{Ledger, LedgerError};
 use crate::clock::Uptime;
@@ -39,6 +39,8 @@ pub struct Want {
     pub pins: Pins,
     /// Whether it marks its sends.
     pub marks: bool,
+    /// The most of one tenant at once, and what tenants have of it now; `None` = no such bound.
+    pub tenants: Option<(u32, Vec<(String, u32)>)>,
     /// Rows that have been due since before this are not looked at.
     pub since: Option<Timestamp>,
 }
@@ -84,6 +86,8 @@ pub struct Claimed {
     pub row: Row,
     /// Until when.
     pub lease: Lease,
+    /// The serial queue whose turn it has; `None` = it is in none.
+    pub lane: Option<i64>,
     /// The length of its body where that is too large to be sent; then the body has not been read.
     pub oversize: Option<u32>,
 }
@@ -107,6 +111,8 @@ pub struct Claims {
     pub claimed: Vec<Claimed>,
     /// Of each want, where its next walk over the tenants starts.
     pub next_after: Vec<NextAfter>,
+    /// In some serial queue a turn is to be given, or a row that has arrived to be parked; see [`Ledger::promote`].
+    pub unplaced: bool,
     /// Some due rows wait until there is room for their bodies.
     pub heavy: bool,
 }
@@ -134,8 +140,8 @@ impl Ledger {
 
     /// The same, as far as there is room, under a mark by which it can be given back where its answer doesn't come.
     pub async fn claim_as(&self, mark: ClaimMark, wants: &[Want], room: Room) -> Result<Claims, LedgerError> {
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(CLAIM).await?;
+        let session = self.session().await?;
+        let statement = session.prepare(CLAIM).await?;
         let operations: Vec<&str> = wants.iter().map(|w| w.operation.as_str()).collect();
         let asks: Vec<bool> = wants.iter().map(|w| w.asks).collect();
         let free: Vec<i32> = wants.iter().map(|w| i32::try_from(w.free).unwrap_or(i32::MAX)).collect();
@@ -147,7 +153,19 @@ impl Ledger {
             [room.small, room.large, room.body_max].map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
         let mark = mark.bytes();
         let since: Vec<Timestamp> = wants.iter().map(|w| w.since.unwrap_or(Timestamp::EARLIEST)).collect();
-        let params: [&(dyn ToSql + Sync); 13] = [
+        let count = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+        let tenant_max: Vec<Option<i32>> =
+            wants.iter().map(|w| w.tenants.as_ref().map(|(max, _)| count(*max))).collect();
+        let mut busy: (Vec<&str>, Vec<bool>, Vec<&str>, Vec<i32>) = Default::default();
+        for want in wants {
+            for (tenant, used) in want.tenants.iter().flat_map(|(_, used)| used) {
+                busy.0.push(&want.operation);
+                busy.1.push(want.asks);
+                busy.2.push(tenant);
+                busy.3.push(count(*used));
+            }
+        }
+        let params: [&dyn Param; 18] = [
             &operations,
             &asks,
             &free,
@@ -157,6 +175,11 @@ impl Ledger {
             &marks,
             &self.worker,
             &mark,
+            &tenant_max,
+            &busy.0,
+            &busy.1,
+            &busy.2,
+            &busy.3,
             &small,
             &large,
             &body_max,
@@ -164,14 +187,14 @@ impl Ledger {
         ];
         let asked_at = Uptime::now();
         failpoint::reach(Point::BeforeClaim);
-        // Row by row, so that no body is in memory twice for longer than it takes to copy it.
-        let rows = failpoint::unheard(Point::ClaimUnheard, client.query_raw(&statement, params)).await?;
-        let mut rows = std::pin::pin!(rows);
+        let rows = failpoint::unheard(Point::ClaimUnheard, statement.query(&params)).await?;
         let mut claims = Claims::default();
-        while let Some(row) = rows.try_next().await? {
+        // One after the other is dropped, so that no body is in memory twice for longer than it takes to copy it.
+        for row in rows {
             let row = &row;
             claims.heavy = row.try_get("heavy")?;
             let (operation, asks): (&str, bool) = (row.try_get("wanted")?, row.try_get("asked")?);
+            claims.unplaced = row.try_get("unplaced")?;
             if claims.next_after.last().is_none_or(|last| last.operation != operation || last.asks != asks) {
                 let after = row.try_get("next_after")?;
                 let put_off = row.try_get::<_, i32>("put_off")?.unsigned_abs();
@@ -244,6 +267,7 @@ fn read(row: &SqlRow, lease: Lease) -> Result<Claimed, LedgerError> {
             },
         },
         lease,
+        lane: row.try_get("lane")?,
         oversize: row.try_get::<_, Option<i32>>("oversize")?.map(i32::unsigned_abs),
     })
 }

@@ -32,10 +32,11 @@ impl DatabaseClock {
 impl Ledger {
     /// Looks at the database's clock.
     pub async fn clock(&self) -> Result<DatabaseClock, LedgerError> {
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached("select clock_timestamp()").await?;
+        let session = self.session().await?;
+        let statement = session.prepare("select clock_timestamp()").await?;
         let asked = Uptime::now();
-        let row = client.query_one(&statement, &[]).await?;
+        let rows = statement.query(&[]).await?;
+        let row = rows.first().ok_or(LedgerError::Unreadable { what: "the clock" })?;
         Ok(DatabaseClock { showed: row.try_get(0)?, asked, answered: Uptime::now() })
     }
 }

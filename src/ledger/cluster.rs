@@ -2,6 +2,7 @@
 //! to an asynchronous replica or from a backup, what was recorded and sent may have been lost.
 
 use tokio_postgres::Client;
+use tokio_postgres::types::FromSqlOwned;
 use uuid::Uuid;
 
 use super::session::session_config;
@@ -34,9 +35,9 @@ impl Ledger {
     /// # Errors
     /// Where it is not the cluster or the timeline that is remembered.
     pub async fn recognise(&self) -> Result<Recognised, LedgerError> {
-        let client = self.pool.get().await?;
-        let now = read(&client).await?;
-        let row = client.query_one(RECOGNISE, &[&now.system_identifier, &now.timeline]).await?;
+        let session = self.session().await?;
+        let now = read(session.plain()).await?;
+        let row = session.query_one(RECOGNISE, &[&now.system_identifier, &now.timeline]).await?;
         let known: Cluster =
             Cluster { system_identifier: row.try_get("system_identifier")?, timeline: row.try_get("timeline")? };
         let differs = |known: Option<i64>, now: Option<i64>| known.zip(now).is_some_and(|(known, now)| known != now);
@@ -62,15 +63,15 @@ pub async fn accept_cluster(url: &Secret) -> Result<String, LedgerError> {
 }
 
 async fn read(client: &Client) -> Result<Cluster, LedgerError> {
-    let system_identifier = match client.query_one(SYSTEM, &[]).await.map_err(LedgerError::from) {
-        Ok(row) => Some(row.try_get(0)?),
-        Err(error) => unreadable(error)?,
-    };
-    let timeline = match client.query_one(TIMELINE, &[]).await.map_err(LedgerError::from) {
-        Ok(row) => Some(row.try_get(0)?),
-        Err(error) => unreadable(error)?,
-    };
-    Ok(Cluster { system_identifier, timeline })
+    Ok(Cluster { system_identifier: value(client, SYSTEM).await?, timeline: value(client, TIMELINE).await? })
+}
+
+/// The one value of a question, unnamed, so that a pooler lets it pass.
+async fn value<T: FromSqlOwned>(client: &Client, question: &str) -> Result<Option<T>, LedgerError> {
+    match client.query_typed(question, &[]).await.map_err(LedgerError::from) {
+        Ok(rows) => Ok(rows.first().map(|row| row.try_get(0)).transpose()?),
+        Err(error) => unreadable(error),
+    }
 }
 
 /// What this server doesn't have or doesn't let us see is not compared.

@@ -27,6 +27,9 @@ pub enum LedgerError {
     /// Every session would be read-only: a standby, or a server before its failover is over.
     #[error("the database only allows reading")]
     ReadOnly,
+    /// What was asked for needs a session with the server itself, and the configuration gives none: what to change.
+    #[error("{0}")]
+    NoDirectSession(&'static str),
     /// There is no `outbox` schema.
     #[error("there is no outbox schema in this database; run `outboxd migrate`")]
     NoSchema,
@@ -85,9 +88,8 @@ impl LedgerError {
         match self {
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => true,
             Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
-            Self::Unreadable { .. } | Self::Migration(_) | Self::OtherCluster { .. } | Self::OtherLedger { .. } => {
-                false
-            }
+            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
+            Self::OtherCluster { .. } | Self::OtherLedger { .. } => false,
         }
     }
 
@@ -97,7 +99,18 @@ impl LedgerError {
             Self::OtherCluster { .. } | Self::OtherLedger { .. } => true,
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
             Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
+            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
+        }
+    }
+
+    /// Whether the configuration asks for what cannot be.
+    pub fn is_config(&self) -> bool {
+        match self {
+            Self::NoDirectSession(_) => true,
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
+            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
             Self::Unreadable { .. } | Self::Migration(_) => false,
+            Self::OtherCluster { .. } | Self::OtherLedger { .. } => false,
         }
     }
 
@@ -108,9 +121,8 @@ impl LedgerError {
             Self::Refused { sqlstate, .. } => ["55P03", "40001", "40P01", "57014"].contains(&sqlstate.as_str()),
             Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => false,
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
-            Self::Unreadable { .. } | Self::Migration(_) | Self::OtherCluster { .. } | Self::OtherLedger { .. } => {
-                false
-            }
+            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
+            Self::OtherCluster { .. } | Self::OtherLedger { .. } => false,
         }
     }
 
@@ -126,9 +138,8 @@ impl LedgerError {
                     || sqlstate.starts_with("53")
             }
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
-            Self::Unreadable { .. } | Self::Migration(_) | Self::OtherCluster { .. } | Self::OtherLedger { .. } => {
-                false
-            }
+            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
+            Self::OtherCluster { .. } | Self::OtherLedger { .. } => false,
         }
     }
 }

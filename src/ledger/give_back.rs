@@ -57,10 +57,9 @@ impl Ledger {
     /// Gives back what `worker` has claimed under this mark, `asked` ago, and never heard of: nothing of it was sent.
     /// Returns how many rows. None may also mean that the claim is still being carried out. See `sql/give_back.sql`.
     pub async fn give_back(&self, worker: &str, mark: ClaimMark, asked: Duration) -> Result<usize, LedgerError> {
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(GIVE_BACK).await?;
+        let session = self.session().await?;
         let (first, last) = (mark.first(), mark.then(u8::MAX));
-        let rows = client.query(&statement, &[&worker, &first, &last, &micros(asked.saturating_add(CLOCKS))]).await?;
+        let rows = session.query(GIVE_BACK, &[&worker, &first, &last, &micros(asked.saturating_add(CLOCKS))]).await?;
         Ok(rows.len())
     }
 }

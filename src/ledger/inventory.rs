@@ -19,6 +19,7 @@ pub struct InventoryRow<'a> {
     pub owner: &'a str,
     /// How long after the last send an absence proves something: the longest that the contract says.
     pub absence: Option<Duration>,
+    pub hold_on_failure: bool,
     /// The most bytes that a body may have.
     pub body_max: u64,
 }
@@ -29,11 +30,11 @@ impl Ledger {
         let column = |of: fn(&InventoryRow<'_>) -> String| -> Vec<String> { rows.iter().map(of).collect() };
         let absence: Vec<Option<i64>> = rows.iter().map(|r| r.absence.map(micros)).collect();
         let body_max: Vec<i64> = rows.iter().map(|r| i64::try_from(r.body_max).unwrap_or(i64::MAX)).collect();
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(INVENTORY).await?;
-        client
-            .execute(
-                &statement,
+        let holds: Vec<bool> = rows.iter().map(|r| r.hold_on_failure).collect();
+        let session = self.session().await?;
+        session
+            .query(
+                INVENTORY,
                 &[
                     &column(|r| r.operation.to_owned()),
                     &column(|r| r.destination.to_owned()),
@@ -42,6 +43,7 @@ impl Ledger {
                     &column(|r| r.meaning.to_owned()),
                     &column(|r| r.owner.to_owned()),
                     &absence,
+                    &holds,
                     &body_max,
                 ],
             )

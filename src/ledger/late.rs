@@ -64,11 +64,10 @@ impl Ledger {
     /// Reads the row under a lock, decides what the testimony means, writes that and the history, and returns it.
     /// `None` where the action is gone.
     pub async fn testify(&self, told: LateTestimony<'_>) -> Result<Option<Testimony>, LedgerError> {
-        let mut client = self.pool.get().await?;
-        let (look, write) = (client.prepare_cached(LOOK).await?, client.prepare_cached(WRITE).await?);
-        let transaction = client.transaction().await?;
+        let mut session = self.session().await?;
+        let transaction = session.transaction().await?;
         let (action, attempt) = (told.action.0, told.attempt);
-        let Some(found) = transaction.query_opt(&look, &[&action, &attempt.0]).await? else { return Ok(None) };
+        let Some(found) = transaction.query_opt(LOOK, &[&action, &attempt.0]).await? else { return Ok(None) };
         let doubt_since: Option<Timestamp> = found.try_get("doubt_since")?;
         let doubt_attempt: Option<Uuid> = found.try_get("doubt_attempt")?;
         let row = LateRow {
@@ -80,8 +79,8 @@ impl Ledger {
         };
         let testimony = testify(&row, attempt, told.evidence);
         transaction
-            .execute(
-                &write,
+            .query(
+                WRITE,
                 &[
                     &action,
                     &attempt.0,

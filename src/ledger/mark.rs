@@ -31,9 +31,8 @@ impl Ledger {
         let actions: Vec<Uuid> = sorted.iter().map(|c| c.intent.id.0).collect();
         let fences: Vec<i64> = sorted.iter().map(|c| c.fence.0).collect();
         let attempts: Vec<Uuid> = sorted.iter().map(|c| c.row.attempt.0).collect();
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(sql).await?;
-        let rows = client.query(&statement, &[&actions, &fences, &attempts]).await?;
+        let session = self.session().await?;
+        let rows = session.query(sql, &[&actions, &fences, &attempts]).await?;
         rows.iter().map(|row| Ok(ActionId(row.try_get(0)?))).collect()
     }
 }

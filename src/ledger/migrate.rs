@@ -6,7 +6,7 @@ use refinery::{Migration, Runner, Target};
 use tokio_postgres::Client;
 
 use super::LedgerError;
-use super::session::session_config;
+use super::session::{Way, open, session_config, way};
 use crate::core::target::Secret;
 
 /// The version that this binary was built for.
@@ -18,8 +18,11 @@ const MIGRATION_LOCK: i64 = 7_813_402_954_201_167_430;
 /// Where refinery keeps what it has applied.
 const HISTORY: &str = "outbox.schema_history";
 
+const THROUGH_A_POOLER: &str = "it needs a session with the server itself, and this one leads through a connection pooler; \
+    give `direct_url` of [database] the server's own address, or apply what `outboxd schema` prints";
+
 /// In order. Numbered and immutable from 1.0 on.
-const MIGRATIONS: [(&str, &str); 8] = [
+const MIGRATIONS: [(&str, &str); 10] = [
     ("V1__tables", include_str!("../../sql/migrations/V1__tables.sql")),
     ("V2__guards", include_str!("../../sql/migrations/V2__guards.sql")),
     ("V3__enqueue", include_str!("../../sql/migrations/V3__enqueue.sql")),
@@ -27,6 +30,8 @@ const MIGRATIONS: [(&str, &str); 8] = [
     ("V5__decisions", include_str!("../../sql/migrations/V5__decisions.sql")),
     ("V6__memory", include_str!("../../sql/migrations/V6__memory.sql")),
     ("V7__status", include_str!("../../sql/migrations/V7__status.sql")),
+    ("V8__lanes", include_str!("../../sql/migrations/V8__lanes.sql")),
+    ("V9__daemons", include_str!("../../sql/migrations/V9__daemons.sql")),
     ("V10__ledger", include_str!("../../sql/migrations/V10__ledger.sql")),
 ];
 
@@ -48,12 +53,16 @@ pub fn schema_sql() -> String {
     sql
 }
 
-/// Brings the schema up to date. Safe to run many times and many at once.
+/// Brings the schema up to date. Safe to run many times and many at once; needs a session with the server itself.
 pub async fn migrate(url: &Secret) -> Result<Migrated, LedgerError> {
     let (config, tls) = session_config(url)?;
-    let (mut client, connection) = config.connect(tls).await?;
+    let (mut client, connection) = open(&config, &tls).await?;
     // Ends when the client is dropped.
     let session = tokio::spawn(connection);
+    match way(&client).await? {
+        Way::Direct => {}
+        Way::Pooled => return Err(LedgerError::NoDirectSession(THROUGH_A_POOLER)),
+    }
     client.query("select pg_advisory_lock($1)", &[&MIGRATION_LOCK]).await?;
     let done = migrate_alone(&mut client).await;
     drop(client);
@@ -89,11 +98,12 @@ async fn migrate_alone(client: &mut Client) -> Result<Migrated, LedgerError> {
 
 /// The schema's version; `None` where there is no schema.
 async fn version(client: &Client) -> Result<Option<i32>, LedgerError> {
-    let there = client.query_one("select to_regprocedure('outbox.schema_version()') is not null", &[]).await?;
+    // Unnamed: it may be a pooler's session.
+    let there = client.query_typed_one("select to_regprocedure('outbox.schema_version()') is not null", &[]).await?;
     if !there.get::<_, bool>(0) {
         return Ok(None);
     }
-    Ok(Some(client.query_one("select outbox.schema_version()", &[]).await?.try_get(0)?))
+    Ok(Some(client.query_typed_one("select outbox.schema_version()", &[]).await?.try_get(0)?))
 }
 
 /// Whether the schema is the one this binary was built for.

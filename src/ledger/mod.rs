@@ -5,6 +5,7 @@ mod bell;
 mod claim;
 mod clock;
 mod cluster;
+mod daemons;
 mod error;
 mod give_back;
 mod inventory;
@@ -12,21 +13,28 @@ mod late;
 mod mark;
 mod migrate;
 mod overview;
+mod param;
 mod prune;
+mod queue;
 mod rule;
 mod session;
 mod settle;
+mod statement;
 mod stats;
 mod story;
 mod tls;
 mod values;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use deadpool_postgres::Pool;
 
-pub use bell::{Bell, Door};
+pub use bell::{Bell, BellAt, Door};
 pub use claim::{Claimed, Claims, Lease, NextAfter, Room, Want};
 pub use clock::DatabaseClock;
 pub use cluster::{Recognised, accept_cluster};
+pub use daemons::{DaemonSeen, DestinationReport, DestinationSeen, OPEN, ResumeRequest};
 pub use error::LedgerError;
 pub use give_back::ClaimMark;
 pub use inventory::InventoryRow;
@@ -35,19 +43,23 @@ pub use mark::Marked;
 pub use migrate::{Migrated, SCHEMA_VERSION, migrate, schema_sql};
 pub use overview::{Counts, Filter, Listed, Overview, Page};
 pub use prune::{Keep, Prunable, Pruned};
+pub use queue::{HeldQueue, Mended, Promoted, WAITING_MAX};
 pub use rule::{Decided, Decision, Refusal, Ruling};
 pub use session::connect;
 pub use settle::{History, Settlement, Standing};
 pub use stats::{OpenRows, next_due_in, overdue_elsewhere};
 pub use story::{
-    Committed, Content, Entry, EntryKind, HISTORY_MAX, Inventory, Linked, Note, Position, Revocation, Story, Told,
-    Tombstone, Weight,
+    Committed, Content, Entry, EntryKind, HISTORY_MAX, Head, InQueue, Inventory, Linked, Note, Position, Revocation,
+    Story, Told, Tombstone, Weight,
 };
 
 /// A pool of sessions with the ledger, on behalf of one worker.
 #[derive(Clone)]
 pub struct Ledger {
     pool: Pool,
+    /// Whether one of its sessions turned out to lead through a pooler.
+    pooled: Arc<AtomicBool>,
+    distrust: statement::Distrust,
     worker: String,
 }
 
@@ -59,6 +71,6 @@ impl Ledger {
 
     /// The same on behalf of a worker that is gone.
     pub fn on_behalf_of(&self, worker: &str) -> Self {
-        Self { pool: self.pool.clone(), worker: worker.to_owned() }
+        Self { worker: worker.to_owned(), ..self.clone() }
     }
 }

@@ -136,8 +136,8 @@ impl Ledger {
     pub async fn list(&self, filter: &Filter, limit: u32) -> Result<Page, LedgerError> {
         let steps: Option<Vec<&str>> = filter.steps.map(|steps| steps.iter().map(|step| step.as_str()).collect());
         let after: Option<Uuid> = filter.after.map(|id| id.0);
-        let client = self.pool.get().await?;
-        let rows = client
+        let session = self.session().await?;
+        let rows = session
             .query(
                 filter.statement(),
                 &[
@@ -158,9 +158,9 @@ impl Ledger {
 
     /// Counts open rows by operation; a very large backlog is counted up to a bound.
     pub async fn overview(&self) -> Result<Overview, LedgerError> {
-        let client = self.pool.get().await?;
-        let now = client.query_one(NOW, &[&COUNTED_AT_MOST]).await?;
-        let rows = client.query(OVERVIEW, &[&COUNTED_AT_MOST]).await?;
+        let session = self.session().await?;
+        let now = session.query_one(NOW, &[&COUNTED_AT_MOST]).await?;
+        let rows = session.query(OVERVIEW, &[&COUNTED_AT_MOST]).await?;
         let mut overview = Overview {
             now: now.try_get("now")?,
             workers: now.try_get("workers")?,

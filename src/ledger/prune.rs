@@ -51,9 +51,8 @@ impl Ledger {
     /// Prunes one batch, in a transaction of its own. See `sql/prune.sql`.
     pub async fn prune(&self, keeps: &[Keep<'_>]) -> Result<Pruned, LedgerError> {
         let (operations, payload, identity) = columns(keeps);
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(PRUNE).await?;
-        let row = client.query_one(&statement, &[&operations, &payload, &identity]).await?;
+        let session = self.session().await?;
+        let row = session.query_one(PRUNE, &[&operations, &payload, &identity]).await?;
         if row.try_get("busy")? {
             return Ok(Pruned::Busy);
         }
@@ -64,9 +63,8 @@ impl Ledger {
     /// Counts what there is to prune. See `sql/prunable.sql`.
     pub async fn prunable(&self, keeps: &[Keep<'_>]) -> Result<Prunable, LedgerError> {
         let (operations, payload, identity) = columns(keeps);
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(PRUNABLE).await?;
-        let row = client.query_one(&statement, &[&operations, &payload, &identity, &COUNTED_AT_MOST]).await?;
+        let session = self.session().await?;
+        let row = session.query_one(PRUNABLE, &[&operations, &payload, &identity, &COUNTED_AT_MOST]).await?;
         let count = |name| -> Result<u64, LedgerError> { Ok(row.try_get::<_, i64>(name)?.unsigned_abs()) };
         Ok(Prunable { actions: count("actions")?, tombstones: count("tombstones")?, kept: count("kept")? })
     }

@@ -1,13 +1,13 @@
-//! What a person decides about an action: the three functions of the schema that say so, and their refusals as values.
+//! What a person decides about an action: the functions of the schema that say so, and their refusals as values.
 
-use tokio_postgres::types::ToSql;
-
+use super::param::Param;
 use super::{Ledger, LedgerError};
 use crate::core::action::ActionId;
 
 const RESOLVE: &str = include_str!("../../sql/resolve.sql");
 const RETRY: &str = include_str!("../../sql/retry.sql");
 const CANCEL: &str = include_str!("../../sql/cancel.sql");
+const RELEASE: &str = include_str!("../../sql/release.sql");
 const STANDING: &str = include_str!("../../sql/standing.sql");
 
 /// What is decided.
@@ -29,6 +29,8 @@ pub enum Decision {
     Retry,
     /// It is not sent any more.
     Cancel,
+    /// The next of the serial queue that it holds goes on.
+    Release,
 }
 
 /// Who decides what, and why.
@@ -78,8 +80,8 @@ pub struct Refusal {
 impl Ledger {
     /// Records a decision and says where the action stands then, in one transaction.
     pub async fn rule(&self, decided: &Decided) -> Result<Ruling, LedgerError> {
-        let mut client = self.pool.get().await?;
-        let transaction = client.transaction().await?;
+        let mut session = self.session().await?;
+        let transaction = session.transaction().await?;
         let Decided { action, decision, by, reason } = decided;
         let resolve = |decision: &'static str, receipt: Option<String>| {
             (RESOLVE, vec![boxed(action.0), boxed(decision), boxed(by.clone()), boxed(reason.clone()), boxed(receipt)])
@@ -92,12 +94,14 @@ impl Ledger {
             Decision::SendAgain => vec![resolve("send_again", None)],
             Decision::Retry => vec![plain(RETRY)],
             Decision::Cancel => vec![plain(CANCEL)],
+            Decision::Release => vec![plain(RELEASE)],
         };
         let mut answer = String::new();
         for (statement, params) in steps {
-            let params: Vec<&(dyn ToSql + Sync)> = params.iter().map(|param| &**param as _).collect();
-            match transaction.query_one(statement, &params).await {
-                Ok(row) => answer = row.try_get::<_, Option<String>>("answer")?.unwrap_or_default(),
+            let params: Vec<&dyn Param> = params.iter().map(|param| &**param as _).collect();
+            match transaction.query_opt(statement, &params).await {
+                Ok(None) => {}
+                Ok(Some(row)) => answer = row.try_get::<_, Option<String>>("answer")?.unwrap_or_default(),
                 Err(error) => return refusal(error).map(Ruling::Refused),
             }
         }
@@ -115,9 +119,7 @@ impl Ledger {
     }
 }
 
-type Param = Box<dyn ToSql + Sync + Send>;
-
-fn boxed(param: impl ToSql + Sync + Send + 'static) -> Param {
+fn boxed(param: impl Param + Send + 'static) -> Box<dyn Param + Send> {
     Box::new(param)
 }
 

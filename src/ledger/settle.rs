@@ -3,13 +3,17 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use tokio_postgres::types::ToSql;
+use tokio_postgres::Row as SqlRow;
 use uuid::Uuid;
 
+use super::param::Param;
+use super::queue::PROMOTE;
+use super::statement::Session;
 use super::values::micros;
 use super::{Ledger, LedgerError};
 use crate::core::action::{ActionId, AttemptId, Fence, State, Step};
 use crate::core::decide::{Next, SentTimes, Transition};
+use crate::core::queue::Queue;
 use crate::core::row::{Doubt, Row, SentUnder};
 use crate::core::time::Timestamp;
 use crate::failpoint::{self, Point};
@@ -30,6 +34,17 @@ pub struct Settlement {
     pub transition: Transition,
     /// What the history says of it; `None` where nothing was tried.
     pub history: Option<History>,
+    /// The serial queue whose turn it has; `None` = it is in none.
+    pub lane: Option<i64>,
+    /// What becomes of that queue.
+    pub queue: Queue,
+}
+
+impl Settlement {
+    /// Whether another row may get its turn then.
+    pub fn leaves_queue(&self) -> bool {
+        self.lane.is_some() && self.queue == Queue::GoesOn
+    }
 }
 
 /// One finished attempt, as the history has it.
@@ -65,26 +80,37 @@ pub enum Standing {
 impl Ledger {
     /// Settles all of them, and returns which were written. A refusal of the whole batch is the caller's to take
     /// apart: one bad row must not hold up the others.
+    ///
+    /// Where a serial queue moves on, the next turn is given in the same transaction. Where that is refused the rows
+    /// are settled all the same: they are marked, and a later [`Ledger::promote`] sees to them.
     pub async fn settle(&self, batch: &[Settlement]) -> Result<HashSet<ActionId>, LedgerError> {
         let mut sorted: Vec<&Settlement> = batch.iter().collect();
         sorted.sort_unstable_by_key(|s| s.action);
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(SETTLE).await?;
+        let mut session = self.session().await?;
         let columns = Columns::of(&sorted);
-        failpoint::reach(Point::BeforeSettle);
         let params = columns.params(&self.worker);
-        let rows = failpoint::unheard(Point::SettleUnheard, client.query(&statement, &params)).await?;
+        failpoint::reach(Point::BeforeSettle);
+        let settled = match batch.iter().any(Settlement::leaves_queue) {
+            true => settle_and_promote(&mut session, &params).await?,
+            false => None,
+        };
+        let rows = match settled {
+            Some(rows) => rows,
+            None => {
+                let statement = session.prepare(SETTLE).await?;
+                failpoint::unheard(Point::SettleUnheard, statement.query(&params)).await?
+            }
+        };
         failpoint::reach(Point::AfterSettle);
         rows.iter().map(|row| Ok(ActionId(row.try_get(0)?))).collect()
     }
 
     /// What became of rows that a settle did not write. Rows that are gone are not in the answer.
     pub async fn standing(&self, missing: &[&Settlement]) -> Result<HashMap<ActionId, Standing>, LedgerError> {
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(UNSETTLED).await?;
+        let session = self.session().await?;
         let actions: Vec<Uuid> = missing.iter().map(|s| s.action.0).collect();
         let attempts: Vec<Uuid> = missing.iter().map(|s| s.row.attempt.0).collect();
-        let rows = client.query(&statement, &[&actions, &attempts]).await?;
+        let rows = session.query(UNSETTLED, &[&actions, &attempts]).await?;
         let mut standing = HashMap::with_capacity(rows.len());
         for row in &rows {
             let action = ActionId(row.try_get("action_id")?);
@@ -122,6 +148,26 @@ impl Ledger {
             );
         }
         Ok(standing)
+    }
+}
+
+/// Both in one transaction; `None` where turns could not be given, and then nothing was settled either.
+async fn settle_and_promote(
+    session: &mut Session,
+    params: &[&dyn Param],
+) -> Result<Option<Vec<SqlRow>>, LedgerError> {
+    let transaction = session.transaction().await?;
+    let rows = transaction.query(SETTLE, params).await?;
+    match transaction.query(PROMOTE, &[]).await.map_err(LedgerError::from) {
+        Ok(_) => {
+            failpoint::unheard(Point::SettleUnheard, transaction.commit()).await?;
+            Ok(Some(rows))
+        }
+        Err(error) if error.is_session() => Err(error),
+        Err(_) => {
+            transaction.rollback().await?;
+            Ok(None)
+        }
     }
 }
 
@@ -175,6 +221,7 @@ struct Columns<'a> {
     evidence: Vec<Option<&'static str>>,
     status: Vec<Option<i32>>,
     detail: Vec<Option<&'a str>>,
+    holds: Vec<bool>,
 }
 
 impl<'a> Columns<'a> {
@@ -209,11 +256,12 @@ impl<'a> Columns<'a> {
             c.evidence.push(history.map(|h| h.evidence));
             c.status.push(history.and_then(|h| h.status).map(i32::from));
             c.detail.push(history.and_then(|h| h.detail.as_deref()));
+            c.holds.push(s.queue == Queue::IsHeld);
         }
         c
     }
 
-    fn params<'b>(&'b self, worker: &'b String) -> [&'b (dyn ToSql + Sync); 27] {
+    fn params<'b>(&'b self, worker: &'b String) -> [&'b dyn Param; 28] {
         [
             &self.action,
             &self.fence,
@@ -242,6 +290,7 @@ impl<'a> Columns<'a> {
             &self.detail,
             worker,
             &self.was_digest,
+            &self.holds,
         ]
     }
 }

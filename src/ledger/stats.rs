@@ -37,9 +37,8 @@ pub struct OpenRows {
 impl Ledger {
     /// Counts open rows; a very large backlog is counted up to a bound.
     pub async fn open_rows(&self) -> Result<OpenRows, LedgerError> {
-        let client = self.pool.get().await?;
-        let statement = client.prepare_cached(STATS).await?;
-        let row = client.query_one(&statement, &[&COUNTED_AT_MOST]).await?;
+        let session = self.session().await?;
+        let row = session.query_one(STATS, &[&COUNTED_AT_MOST]).await?;
         Ok(OpenRows {
             due: row.try_get("due")?,
             scheduled: row.try_get("scheduled")?,
@@ -59,20 +58,18 @@ pub async fn next_due_in(
     ledger: &Ledger,
     streams: &[(&str, bool, Option<Timestamp>)],
 ) -> Result<Option<Duration>, LedgerError> {
-    let client = ledger.pool.get().await?;
-    let statement = client.prepare_cached(NEXT_DUE).await?;
+    let session = ledger.session().await?;
     let operations: Vec<&str> = streams.iter().map(|(operation, _, _)| *operation).collect();
     let asks: Vec<bool> = streams.iter().map(|(_, asks, _)| *asks).collect();
     let since: Vec<Timestamp> = streams.iter().map(|(_, _, since)| since.unwrap_or(Timestamp::EARLIEST)).collect();
-    let row = client.query_one(&statement, &[&operations, &asks, &since]).await?;
+    let row = session.query_one(NEXT_DUE, &[&operations, &asks, &since]).await?;
     let due_in: Option<i64> = row.try_get(0)?;
     Ok(due_in.map(|micros| Duration::from_micros(u64::try_from(micros).unwrap_or(0))))
 }
 
 /// Operations that are none of `ours` and whose actions have been due for longer than `overdue`.
 pub async fn overdue_elsewhere(ledger: &Ledger, ours: &[&str], overdue: Duration) -> Result<Vec<String>, LedgerError> {
-    let client = ledger.pool.get().await?;
-    let statement = client.prepare_cached(OVERDUE_ELSEWHERE).await?;
-    let rows = client.query(&statement, &[&ours, &micros(overdue)]).await?;
+    let session = ledger.session().await?;
+    let rows = session.query(OVERDUE_ELSEWHERE, &[&ours.to_vec(), &micros(overdue)]).await?;
     rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
 }

@@ -68,6 +68,11 @@ pub fn schema_refused(error: &dyn Display) {
     error!(error = %error, "schema refused");
 }
 
+/// The configuration asks for what the database, as it is reached, cannot give; the daemon ends.
+pub fn sessions_refused(error: &dyn Display) {
+    error!(error = %error, "sessions refused");
+}
+
 /// A stop was asked for: nothing is claimed any more.
 pub fn draining(in_flight: u32, drain_timeout: Duration) {
     info!(in_flight, drain_timeout_ms = ms(drain_timeout), "drain started");
@@ -204,13 +209,33 @@ pub fn abandoned(action: ActionId) {
 }
 
 /// The destination refused our credentials, or there are none to be had: nothing but a probe is sent to it.
-pub fn destination_paused(destination: &str, status: Option<u16>) {
-    error!(destination, status, fix = "auth of this destination", "destination paused");
+pub fn destination_paused(destination: &str, reason: &str, status: Option<u16>) {
+    error!(destination, reason, status, fix = "auth of this destination", "destination paused");
 }
 
-/// A probe passed.
-pub fn destination_resumed(destination: &str, paused: Duration, probes: u32) {
-    info!(destination, paused_ms = ms(paused), probes, "destination resumed");
+/// Nothing has reached the destination, several times in a row: nothing but a probe is sent to it.
+pub fn destination_unreachable(destination: &str, reason: &str, detail: &str) {
+    warn!(destination, reason, detail, "destination unreachable");
+}
+
+/// No answer has come from the destination, many times in a row: nothing but a probe is sent to it.
+pub fn destination_silent(destination: &str, reason: &str, status: Option<u16>, detail: &str) {
+    warn!(destination, reason, status, detail, "destination silent");
+}
+
+/// It said when to come back: nothing of that scope (`operation` or `destination`) leaves before.
+pub fn destination_throttled(destination: &str, operation: &str, scope: &str, wait: Duration) {
+    info!(destination, operation, scope, for_ms = ms(wait), "destination throttled");
+}
+
+/// A person has asked that a paused destination be probed at once.
+pub fn probe_requested(destination: &str) {
+    info!(destination, "probe requested");
+}
+
+/// It answers, or takes our credentials, again. `why` it was paused: `credentials`, `unreachable` or `silent`.
+pub fn destination_resumed(destination: &str, why: &str, paused: Duration, probes: u32) {
+    info!(destination, why, paused_ms = ms(paused), probes, "destination resumed");
 }
 
 /// Nothing is claimed or sent until the ledger is back.
@@ -304,4 +329,14 @@ pub fn prune_refused(error: &dyn Display) {
 /// Actions of an operation have been due for long, and this daemon doesn't have it.
 pub fn nobody_takes(operation: &str) {
     warn!(operation, "operation not configured");
+}
+
+/// The database refused to move serial queues on.
+pub fn queues_refused(error: &dyn Display) {
+    error!(error = %error, "serial queues stuck");
+}
+
+/// Serial queues in which somebody waited and nobody had the turn were set going again.
+pub fn queues_mended(queues: i64) {
+    warn!(queues, "serial queues mended");
 }

@@ -7,6 +7,7 @@ mod binaries;
 mod error;
 mod home;
 mod leash;
+mod replica;
 mod server;
 
 use std::fs;
@@ -70,6 +71,7 @@ pub enum StopMode {
 /// by SIGKILL.
 #[derive(Debug)]
 pub struct Cluster {
+    account: Account,
     server: Server,
     /// `None` once it is kept.
     leash: Option<Leash>,
@@ -93,7 +95,7 @@ impl Cluster {
             match server.start(free_port()?) {
                 Err(ClusterError::PortTaken { .. }) if tries < PORT_TRIES => tries += 1,
                 Err(error) => return Err(error),
-                Ok(()) => return Ok(Self { server, leash: Some(leash), home }),
+                Ok(()) => return Ok(Self { account, server, leash: Some(leash), home }),
             }
         }
     }

@@ -9,6 +9,8 @@ pub struct Usage {
     pub cpu: Duration,
     /// The most memory it has had, bytes.
     pub peak_rss: u64,
+    /// The memory that it has, bytes.
+    pub rss: u64,
 }
 
 impl Usage {
@@ -19,9 +21,12 @@ impl Usage {
         // Fields 14 and 15, counted behind the command name, which may hold spaces.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        let peak_kb: u64 = peak.split_whitespace().next()?.parse().ok()?;
+        let bytes = |name: &str| {
+            let value = status.lines().find_map(|line| line.strip_prefix(name))?;
+            Some(value.split_whitespace().next()?.parse::<u64>().ok()? * 1024)
+        };
         let per_second = rustix::param::clock_ticks_per_second().max(1);
-        Some(Self { cpu: Duration::from_millis(ticks * 1000 / per_second), peak_rss: peak_kb * 1024 })
+        let cpu = Duration::from_millis(ticks * 1000 / per_second);
+        Some(Self { cpu, peak_rss: bytes("VmHWM:")?, rss: bytes("VmRSS:")? })
     }
 }

@@ -147,10 +147,10 @@ async fn the_status_counts_what_waits_by_operation_and_says_what_needs_a_person(
     holds(
         &page,
         &[
-            "1 daemon at work",
-            "note.publish 1 0 0 1 3 (1 1 1)",
+            "· no daemon ·",
+            "note.publish 1 0 0 0 1 3 (1 1 1)",
             "12 min",
-            "fake 1",
+            "fake no daemon has it 1/64",
             "1 action needs a person: outboxd review",
         ],
     );

@@ -152,7 +152,7 @@ async fn r25_a_late_proof_of_success_resolves_the_doubt_of_its_successor() {
 #[tokio::test(flavor = "multi_thread")]
 async fn r25_a_claim_that_arrives_after_its_lease_sends_nothing() {
     let mut world = World::new().await;
-    let proxy = Proxy::start(&world.db.url).await;
+    let proxy = Proxy::start(&world.db.url).await.expect("a way");
     world.url = proxy.url.clone();
     proxy.hold_answers_with("hold me");
     let daemon = world.daemon().await;

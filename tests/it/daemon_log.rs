@@ -105,26 +105,6 @@ async fn a_life_from_start_to_stop_is_told_with_its_known_fields() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn b83_identical_trouble_is_told_in_few_lines() {
-    let mut world = World::new().await;
-    world.operation = "effect = \"keyed\"\ntimeout = \"1s\"\nbackoff = { initial = \"100ms\", max = \"300ms\" }".into();
-    world.fake.stop().await;
-    world.enqueue_many("n", 300).await;
-    let daemon = world.daemon().await;
-    world.until_true("(select count(*) from outbox.attempt where evidence = 'not_sent') > 1000").await;
-    let loud: Vec<_> = lines(&daemon.log())
-        .into_iter()
-        .filter(|line| line["level"] != "DEBUG" && line["message"] != "stats")
-        .collect();
-    assert!(
-        loud.len() <= 20,
-        "{} lines at info and above for 1000 failures, such as {}",
-        loud.len(),
-        loud[loud.len() - 1]
-    );
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn b83_a_prune_that_the_database_refuses_is_said_once() {
     let world = World::new().await;
     world.db.run("drop function outbox.prune(text[], interval[], interval[])").await;

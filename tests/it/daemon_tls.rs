@@ -45,3 +45,37 @@ async fn a_bad_certificate_costs_no_attempt_and_a_good_one_lets_all_of_it_go() {
     assert_eq!(world.seen_of(action).len(), 1);
     daemon.logged("outboxd started", SOON).await.expect("started");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_broken_certificate_shows_at_check_and_stops_the_start() {
+    let mut world = World::new().await;
+    let authority = authority();
+    let certificates = served(&authority);
+    let broken = "-----BEGIN CERTIFICATE-----\nbm90IGEgY2VydGlmaWNhdGU=\n-----END CERTIFICATE-----\n";
+    let files = [
+        ("broken.pem", broken),
+        ("cert.pem", &certificates[0].certificate),
+        ("key.pem", &certificates[0].key),
+        ("other-key.pem", &certificates[1].key),
+    ];
+    for (name, text) in files {
+        std::fs::write(world.dir.path().join(name), text).expect("written");
+    }
+    let identity =
+        |key: &str| format!("tls = {{ certificate = {{ file = \"cert.pem\" }}, key = {{ file = \"{key}\" }} }}");
+    for (tls, wrong) in [
+        ("tls = { roots = { file = \"broken.pem\" } }".to_owned(), "`roots` holds no certificate that can be read"),
+        (identity("other-key.pem"), "`certificate` and `key` cannot be used together"),
+    ] {
+        world.destination = tls;
+        let checked = world.command("check", &world.config()).await;
+        let said = String::from_utf8_lossy(&checked.stderr);
+        assert_eq!(checked.status.code(), Some(78), "{said}");
+        assert!(said.contains("`tls` of [destination.fake]") && said.contains(wrong), "{said}");
+        let mut daemon = world.start();
+        assert_eq!(daemon.ended(SOON).await.expect("it ends").code(), Some(78));
+        assert!(daemon.log().contains(wrong), "{}", daemon.log());
+    }
+    world.destination = identity("key.pem");
+    assert!(world.command("check", &world.config()).await.status.success());
+}

@@ -111,7 +111,7 @@ async fn b52_a_kill_on_top_of_it_is_doubt_and_one_effect() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_settle_whose_commit_was_not_answered_is_not_applied_twice() {
     let (mut world, gate) = gated("10s").await;
-    let proxy = Proxy::start(&world.db.url).await;
+    let proxy = Proxy::start(&world.db.url).await.expect("a way");
     world.url = proxy.url.clone();
     let daemon = world.daemon().await;
     let action = world.enqueue("n-1").await;
@@ -131,7 +131,7 @@ async fn a_settle_whose_commit_was_not_answered_is_not_applied_twice() {
 async fn b69_a_database_that_hangs_does_not_hold_up_the_stop() {
     let (mut world, gate) = gated("30s").await;
     world.dispatcher.push_str("\ndrain_timeout = \"1s\"");
-    let proxy = Proxy::start(&world.db.url).await;
+    let proxy = Proxy::start(&world.db.url).await.expect("a way");
     world.url = proxy.url.clone();
     let mut daemon = world.daemon().await;
     let action = world.enqueue("n-1").await;
@@ -149,7 +149,7 @@ async fn b69_a_database_that_hangs_does_not_hold_up_the_stop() {
 #[tokio::test(flavor = "multi_thread")]
 async fn b69_a_database_that_hangs_at_the_start_does_not_hold_up_the_stop() {
     let mut world = World::new().await;
-    let proxy = Proxy::start(&world.db.url).await;
+    let proxy = Proxy::start(&world.db.url).await.expect("a way");
     // Its first words are then those that name it; the answer to a question about TLS would never come.
     world.url = format!("{}?sslmode=disable", proxy.url);
     world.dispatcher.push_str("\ndrain_timeout = \"1s\"");

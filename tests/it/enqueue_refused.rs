@@ -28,7 +28,7 @@ async fn r4_input_that_can_never_be_sent_is_ob422() {
         "'op', '{}', 'k', headers => '{\"x-a\":null}'",
         "'op', '{}', 'k', traceparent => 'not a trace'",
         "'op', '{}', 'k', traceparent => E'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-\\r\\nX-Evil: 1'",
-        "'op', '{}', 'k', ordering_key => 'o'",
+        "'op', '{}', 'k', ordering_key => ''",
         "'op', '{}', 'k', compensates => gen_random_uuid()",
         "'op', '{}', 'k', not_before => 'infinity'",
         "'op', '{}', 'k', not_before => '-infinity'",

@@ -168,6 +168,11 @@ const VIOLATIONS: &[(&str, &str)] = &[
     ("waiting_is_unsent", "sent_digest = '\\x01'"),
     ("lane_has_place", "lane = 1"),
     ("lane_has_place", "turn = true"),
+    ("only_a_failure_holds", "holds = true, lane = 1, place = 1, turn = true"),
+    (
+        "only_a_failure_holds",
+        "state = 'terminal_failure', closed_at = now(), due_at = null, holds = true, lane = 1, place = 1",
+    ),
     ("identity_fits", "insert into outbox.action (operation) values ('')"),
     ("input_hash_is_sha256", "insert into outbox.action (input_hash) values ('short')"),
     ("ordering_key_fits", "insert into outbox.action (ordering_key) values (repeat('o', 501))"),
@@ -180,6 +185,7 @@ const VIOLATIONS: &[(&str, &str)] = &[
     ("message_fits", "insert into outbox.inbox (source, message_id) values ('', 'm')"),
     ("lifted_by_someone", "insert into outbox.revocation (lifted_at) values (now())"),
     ("revokes_something", "insert into outbox.revocation (tenant) values (null)"),
+    ("destination_fits", "insert into outbox.resume_request values ('', now(), 'ops', 'because')"),
 ];
 
 /// So that an insert has to say only what is wrong.

@@ -148,7 +148,7 @@ async fn r11_a_journal_that_is_replayed_twice_changes_nothing_the_second_time() 
 #[tokio::test(flavor = "multi_thread")]
 async fn r11_a_settle_that_hangs_is_journaled_too_and_written_once() {
     let (mut world, gate) = journaled("600s").await;
-    let proxy = Proxy::start(&world.db.url).await;
+    let proxy = Proxy::start(&world.db.url).await.expect("a proxy");
     world.url = proxy.url.clone();
     let mut daemon = world.daemon().await;
     let action = world.enqueue("n-1").await;
@@ -171,7 +171,7 @@ async fn r11_a_settle_that_hangs_is_journaled_too_and_written_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn r11_a_slow_settle_stops_the_claims_and_then_they_go_on() {
     let (mut world, gate) = journaled("600s").await;
-    let proxy = Proxy::start(&world.db.url).await;
+    let proxy = Proxy::start(&world.db.url).await.expect("a proxy");
     world.url = proxy.url.clone();
     let daemon = world.daemon().await;
     let action = world.enqueue("n-1").await;
@@ -193,7 +193,7 @@ async fn r11_a_slow_settle_stops_the_claims_and_then_they_go_on() {
 async fn r11_a_claim_without_an_answer_is_given_back_after_a_kill_too() {
     let (mut world, gate) = journaled("600s").await;
     gate.open();
-    let proxy = Proxy::start(&world.db.url).await;
+    let proxy = Proxy::start(&world.db.url).await.expect("a proxy");
     world.url = proxy.url.clone();
     let mut daemon = world.daemon().await;
     proxy.hold_answers_with("lose me");

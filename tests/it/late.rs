@@ -64,6 +64,21 @@ async fn r25_late_success_closes_a_row_that_nobody_holds() {
 }
 
 #[tokio::test]
+async fn r9_r25_a_send_that_lapsed_is_recorded_though_a_proof_of_an_earlier_one_waits() {
+    let db = Database::new().await;
+    let (ledger, slow) = overtaken(&db).await;
+    let action = slow.intent.id.0;
+    db.run("update outbox.delivery set due_at = now()").await;
+    let resend = claim_one(&ledger, &lapsing(want(NOTE))).await;
+    assert_eq!(resend.row.step, Step::Send);
+    assert_eq!(testify(&ledger, &slow, Evidence::Accepted).await, Testimony::Wait);
+    let next = claim_one(&ledger, &want(NOTE)).await;
+    assert_eq!((next.row.step, next.row.proof.as_deref()), (Step::Conclude, Some("late-receipt")));
+    let lapsed = |line: &Value| line["attempt_id"] == resend.row.attempt.0.to_string() && line["evidence"] == "lapsed";
+    assert!(db.attempts(action).await.iter().any(lapsed), "it was sent, and nobody has written that down");
+}
+
+#[tokio::test]
 async fn r25_late_success_closes_a_held_row_too() {
     let db = Database::new().await;
     let (ledger, slow) = overtaken(&db).await;

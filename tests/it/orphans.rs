@@ -18,7 +18,7 @@ const MINUTE: Duration = Duration::from_secs(60);
 async fn behind_a_proxy() -> (World, Proxy) {
     let mut world = World::new().await;
     world.operation = keyed("600s", "");
-    let proxy = Proxy::start(&world.db.url).await;
+    let proxy = Proxy::start(&world.db.url).await.expect("a way");
     world.url = proxy.url.clone();
     (world, proxy)
 }

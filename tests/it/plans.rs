@@ -8,6 +8,8 @@ use crate::support::ledger::NOTE;
 
 const CLAIM: &str = include_str!("../../sql/claim.sql");
 const NEXT_DUE: &str = include_str!("../../sql/next_due.sql");
+const STATS: &str = include_str!("../../sql/stats.sql");
+const LIST_HELD: &str = include_str!("../../sql/list_held.sql");
 const SESSION: &str = include_str!("../../src/ledger/session.rs");
 
 /// The settings of the ledger's own sessions.
@@ -20,7 +22,8 @@ fn settings() -> &'static str {
 async fn prepared(db: &Database) -> Client {
     let session = db.session().await;
     let statements = format!(
-        "{}; prepare claim (text[], boolean[], int[], bigint[], text[], bytea[], boolean[], text, bytea, bigint, bigint, bigint, timestamptz[]) as {CLAIM};
+        "{}; prepare claim (text[], boolean[], int[], bigint[], text[], bytea[], boolean[], text, bytea,
+         int[], text[], boolean[], text[], int[], bigint, bigint, bigint, timestamptz[]) as {CLAIM};
          prepare next_due (text[], boolean[], timestamptz[]) as {NEXT_DUE}",
         settings()
     );
@@ -47,7 +50,8 @@ fn claim_since(since: &str) -> String {
     format!(
         "claim (array['{NOTE}', '{NOTE}'], array[false, true], array[64, 8], array[60000000, 60000000], array['', ''],
          array['\\x01'::bytea, '\\x01'], array[false, false], 'w', '\\x0102030405060708',
-         100000, 1000000, 1000000, array['{since}'::timestamptz, '{since}'])"
+         array[null, null]::int[], '{{}}', '{{}}', '{{}}', '{{}}', 100000, 1000000, 1000000,
+         array['{since}'::timestamptz, '{since}'])"
     )
 }
 
@@ -156,4 +160,84 @@ async fn b59_a_claim_that_begins_where_the_due_rows_do_steps_over_nothing_dead()
     assert_eq!((&edge["Actual Rows"], &begun["Actual Rows"]), (&Value::from(65), &Value::from(65)));
     // What it claims costs both the same; the pages of what is dead come on top of it.
     assert!(pages(&begun) + 500 < pages(&edge), "{} pages, {} from the edge", pages(&begun), pages(&edge));
+}
+
+/// A hundred thousand that wait behind one whose outcome is unknown, half of them in one queue.
+async fn park(db: &Database) {
+    db.run(&format!(
+        "insert into outbox.action (action_id, operation, retry_key, input_hash, ordering_key, created_at)
+           select outbox.uuid_v7(), '{NOTE}', 'parked' || n, sha256(''), 'o', now() from generate_series(0, 100000) n;
+         insert into outbox.delivery (action_id, operation, state, step, due_at, doubt_since, lane, place, turn, budget_from, updated_at)
+           select action_id, operation, case when n <= 2 then 'outcome_unknown' else 'pending' end,
+             case when n <= 2 then 'review' else 'send' end, null, case when n <= 2 then now() end, n % 2, n, n <= 2, now(), now()
+           from (select a.*, row_number() over (order by action_id) n from outbox.action a where retry_key like 'parked%') a"
+    ))
+    .await;
+    db.run("vacuum analyze outbox.delivery").await;
+}
+
+#[tokio::test]
+async fn r27_rows_that_wait_for_their_turn_cost_a_claim_nothing() {
+    let db = Database::new().await;
+    enqueue_due(&db).await;
+    let session = prepared(&db).await;
+    explain(&session, &claim()).await; // warms the session's caches
+    let next_due = "next_due (array['note.publish'], array[false], array['-infinity'::timestamptz])";
+    let (small, small_due) = (explain(&session, &claim()).await, explain(&session, next_due).await);
+    park(&db).await;
+    let session = prepared(&db).await;
+    explain(&session, &claim()).await;
+    let (large, large_due) = (explain(&session, &claim()).await, explain(&session, next_due).await);
+    for plan in [&large, &large_due] {
+        for node in nodes(plan) {
+            let kind = node["Node Type"].as_str().unwrap_or_default();
+            assert_ne!(kind, "Seq Scan");
+            let removed = node["Rows Removed by Filter"].as_f64().unwrap_or_default();
+            assert!(removed <= 100.0, "{kind} reads {removed} rows in vain");
+        }
+        assert!(nodes(plan).iter().any(|node| node["Index Name"] == "delivery_unplaced"), "{plan:#}");
+    }
+    assert_eq!(small["Actual Rows"], large["Actual Rows"]);
+    // The indexes by id are a level deeper.
+    assert!(pages(&large) <= pages(&small) + 200, "{} pages instead of {}", pages(&large), pages(&small));
+    assert!(pages(&large_due) <= pages(&small_due) + 10, "{} pages", pages(&large_due));
+    // The stats line and a review look at what is held, not at what waits behind it.
+    let all = "select count(*) from outbox.delivery where due_at is null and closed_at is null";
+    assert_eq!(db.count(all).await, 100_001);
+    for (types, sql, arguments) in [
+        ("bigint", STATS, "1000000"),
+        ("text, text[], text, text, bigint, uuid, bigint", LIST_HELD, "null, null, null, null, null, null, 50"),
+    ] {
+        let name = format!("s{}", sql.len());
+        session.batch_execute(&format!("prepare {name} ({types}) as {sql}")).await.unwrap();
+        let plan = explain(&session, &format!("{name} ({arguments})")).await;
+        assert!(pages(&plan) <= 150, "{} pages", pages(&plan));
+    }
+}
+
+#[tokio::test]
+async fn r27_giving_a_turn_costs_what_moves_and_not_what_waits() {
+    let db = Database::new().await;
+    park(&db).await;
+    let session = db.session().await;
+    let promote = "select (p).moved from outbox.promote() p";
+    let cost = async || -> i64 {
+        session.batch_execute("begin").await.unwrap();
+        let sql = format!("explain (analyze, buffers, timing off, format json) {promote}");
+        let plan: Value = session.query_one(&sql, &[]).await.unwrap().get(0);
+        session.batch_execute("rollback").await.unwrap();
+        pages(&plan[0]["Plan"])
+    };
+    cost().await;
+    assert!(cost().await <= 100, "{} pages where there is nothing to do", cost().await);
+    // One that arrives behind them all, and a head that ends.
+    db.run(
+        "select outbox.enqueue('note.publish', '{}', 'new', ordering_key => 'o');
+        update outbox.delivery set lane = 1 where place = 1 and closed_at is null and step = 'send'",
+    )
+    .await;
+    db.run("update outbox.delivery set state = 'succeeded', step = 'conclude', doubt_since = null, closed_at = now() where turn and lane = 1").await;
+    cost().await;
+    assert!(cost().await <= 400, "{} pages for two", cost().await);
+    assert_eq!(db.count("select turns from outbox.promote()").await, 1);
 }

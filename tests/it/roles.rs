@@ -7,7 +7,7 @@ use outboxd::core::action::Step;
 use outboxd::core::evidence::Evidence;
 use outboxd::core::late::Testimony;
 use outboxd::core::target::Secret;
-use outboxd::ledger::{self, InventoryRow, Keep, Pruned, Want};
+use outboxd::ledger::{self, DestinationReport, InventoryRow, Keep, Pruned, Want};
 use outboxd::proving::session;
 use tokio_postgres::Client;
 
@@ -86,9 +86,14 @@ async fn r8_an_application_can_enqueue_receive_cancel_and_read_the_status_only()
         "select outbox.restore(1, 'app', 'why')",
         "select outbox.resolve(action_id, 'happened', 'app', 'why') from outbox.status",
         "select outbox.retry(action_id, 'app', 'why') from outbox.status",
+        "select outbox.release(action_id, 'app', 'why') from outbox.status",
+        "select outbox.promote()",
+        "select outbox.lock_queues()",
         "select outbox.prune(array['o'], array[interval '0'], array[interval '0'])",
         "select outbox.uuid_v7()",
         "select outbox.schema_version()",
+        "select outbox.resume('payments', 'app', 'why')",
+        "select * from outbox.daemon",
     ]
     .iter()
     .chain(&NOBODY_MAY)
@@ -127,6 +132,14 @@ async fn r21_an_operator_can_stop_things_decide_and_read_the_history() {
          where action_id = '{held}'"
     ))
     .await;
+    let failed = crate::support::queue::queued(&db, "failed", "o").await;
+    db.run(&format!(
+        "update outbox.delivery set state = 'dispatching', fence = fence + 1, worker = 'w', attempt_id = gen_random_uuid()
+           where action_id = '{failed}';
+         update outbox.delivery set state = 'terminal_failure', step = 'conclude', due_at = null, worker = null,
+           attempt_id = null, closed_at = now(), turn = true, holds = true where action_id = '{failed}'"
+    ))
+    .await;
     let operator = member(&db, "outbox_operator").await;
     for sql in [
         "select action_id, workflow_id, traceparent, compensates, created_at from outbox.action",
@@ -134,6 +147,7 @@ async fn r21_an_operator_can_stop_things_decide_and_read_the_history() {
         "select * from outbox.tombstone",
         &format!("select outbox.resolve('{held}', 'did_not_happen', 'op', 'why')"),
         &format!("select outbox.retry('{held}', 'op', 'why')"),
+        &format!("select outbox.release('{failed}', 'op', 'why')"),
         "select outbox.took_effect(action_id) from outbox.status",
         "select * from outbox.status",
         "select * from outbox.attempt",
@@ -142,6 +156,8 @@ async fn r21_an_operator_can_stop_things_decide_and_read_the_history() {
         &format!("select outbox.cancel('{action}', 'op', 'why')"),
         "select * from outbox.cancellation",
         "select * from outbox.operation",
+        "select outbox.resume('payments', 'op', 'why')",
+        "select * from outbox.daemon, outbox.resume_request",
     ] {
         may(&operator, sql).await;
     }
@@ -152,6 +168,8 @@ async fn r21_an_operator_can_stop_things_decide_and_read_the_history() {
         "select outbox.enqueue('note.publish', '{}', 'k2')",
         "update outbox.delivery set state = 'succeeded'",
         "update outbox.revocation set lifted_at = now(), lifted_by = 'op'",
+        "delete from outbox.daemon",
+        "delete from outbox.resume_request",
         "select outbox.prune(array['o'], array[interval '0'], array[interval '0'])",
     ]
     .iter()
@@ -178,6 +196,7 @@ async fn r24_a_dispatcher_can_run_every_statement_of_the_ledger() {
         meaning: "Publish a note",
         owner: "tests",
         absence: Some(Duration::from_secs(60)),
+        hold_on_failure: true,
         body_max: 1 << 20,
     };
     ledger.write_inventory(&[of("keyed")]).await.unwrap();
@@ -202,6 +221,26 @@ async fn r24_a_dispatcher_can_run_every_statement_of_the_ledger() {
     assert_eq!(ledger.prunable(&keep).await.unwrap().actions, 1);
     assert_eq!(ledger.prune(&keep).await.unwrap(), Pruned::Done { actions: 1, tombstones: 0 });
 
+    crate::support::queue::queued(&db, "queued", "o").await;
+    assert_eq!(crate::support::queue::send(&ledger, Evidence::Accepted).await.get_version_num(), 7);
+    assert_eq!(ledger.mend_queues(None).await.unwrap().queues, 0);
+    let report = DestinationReport {
+        destination: "fake".into(),
+        state: "credentials",
+        since: Some(Duration::from_secs(3)),
+        reason: Some("credentials_refused"),
+        status: Some(401),
+        probes: 1,
+        in_flight: 0,
+        max_in_flight: 8,
+    };
+    let (started, believed) = (Duration::from_secs(1), Duration::from_secs(60));
+    let now = ledger.report("1.0", started, believed, std::slice::from_ref(&report)).await.unwrap();
+    ledger.report("1.0", started, believed, &[report]).await.unwrap();
+    assert_eq!(ledger.daemons().await.unwrap()[0].destinations[0].status, Some(401));
+    assert_eq!(ledger.resume_requests(now).await.unwrap(), []);
+    ledger.leave().await.unwrap();
+
     let mut bell = ledger::Bell::connect(&Secret::new(url)).await.unwrap();
     assert_eq!(bell.approach().await.unwrap(), ledger::Door::Ours);
     db.enqueue(NOTE, "{}", "rings").await;
@@ -222,9 +261,12 @@ async fn r24_a_dispatcher_can_do_nothing_but_its_work() {
         "select outbox.revoke('me', 'why', tenant => 't')",
         "select outbox.resolve(gen_random_uuid(), 'happened', 'me', 'why')",
         "select outbox.retry(gen_random_uuid(), 'me', 'why')",
+        "select outbox.release(gen_random_uuid(), 'me', 'why')",
         "insert into outbox.cancellation (action_id, requested_by, reason) values (gen_random_uuid(), 'me', 'why')",
         "update outbox.revocation set lifted_at = now(), lifted_by = 'me'",
         "insert into outbox.operation (operation, forgets_before) values ('o', now())",
+        "select outbox.resume('payments', 'me', 'why')",
+        "insert into outbox.resume_request values ('payments', now(), 'me', 'why')",
     ]
     .iter()
     .chain(&NOBODY_MAY)

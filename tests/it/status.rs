@@ -130,10 +130,10 @@ async fn r10_no_sentence_about_a_doubt_says_more_than_that_it_is_unknown() {
     let steps: Vec<&str> = Step::ALL.iter().map(|step| step.as_str()).collect();
     let sql = "select s.sentence
         from unnest(array['outcome_unknown', 'dispatching']) state, unnest($1::text[]) step, unnest($2::text[]) reason,
-          unnest(array[true, false]) cancelled, unnest(array[true, false]) sent,
-          outbox.sentence(state, step, now(), case when sent then now() end, now(), reason, null::timestamptz, cancelled, null, true) as s(sentence)";
+          unnest(array[true, false]) cancelled, unnest(array[true, false]) sent, unnest(array['x (pending)', null]) behind,
+          outbox.sentence(state, step, now(), case when sent then now() end, now(), reason, null::timestamptz, cancelled, null, true, false, behind) as s(sentence)";
     let rows = db.client.query(sql, &[&steps, &reasons]).await.unwrap();
-    assert_eq!(rows.len(), 2 * steps.len() * reasons.len() * 4);
+    assert_eq!(rows.len(), 2 * steps.len() * reasons.len() * 8);
     for row in rows {
         let sentence: &str = row.get(0);
         assert!(sentence.starts_with("Outcome unknown since "), "{sentence}");
@@ -167,6 +167,13 @@ const SENTENCES: &[(&str, &str, &[&str], &str, &str)] = &[
         &["awaits", "reason not_reached", "later"],
         "pending",
         "Committed; waits until what it compensates is known to have happened.",
+    ),
+    (
+        "pending",
+        "send",
+        &["behind", "awaits"],
+        "pending",
+        "Committed; waiting for its turn behind 0192 (awaiting review).",
     ),
     ("pending", "conclude", &["cancelled"], "pending", "Cancelled; nothing will be sent."),
     ("pending", "conclude", &["cancelled", "awaits"], "pending", "Cancelled; nothing will be sent."),
@@ -290,6 +297,13 @@ const SENTENCES: &[(&str, &str, &[&str], &str, &str)] = &[
     (
         "terminal_failure",
         "conclude",
+        &["reason attempts_exhausted", "did not", "holds"],
+        "terminal_failure",
+        "Not delivered (attempts exhausted); it holds its queue until a person retries it or lets the next go.",
+    ),
+    (
+        "terminal_failure",
+        "conclude",
         &["reason rejected"],
         "terminal_failure",
         "Closed as not delivered (rejected), but contradicted: the destination confirmed it later; a person must look.",
@@ -313,7 +327,7 @@ async fn r10_every_state_and_label_has_its_sentence() {
         let sql = "select outbox.label($1, $2), outbox.sentence($1, $2,
             case when $3 then '2001-02-03 04:05:06+00'::timestamptz end, case when $4 then clock_timestamp() end,
             case when $5 then '2999-01-02 03:04+00'::timestamptz else now() end, $6,
-            case when $1 in ('succeeded', 'terminal_failure') then '2001-02-03 04:05:06+00'::timestamptz end, $7, $8, $9)";
+            case when $1 in ('succeeded', 'terminal_failure') then '2001-02-03 04:05:06+00'::timestamptz end, $7, $8, $9, $10, case when $11 then '0192 (awaiting review)' end)";
         let row = (db.client)
             .query_one(
                 sql,
@@ -327,6 +341,8 @@ async fn r10_every_state_and_label_has_its_sentence() {
                     &has("cancelled"),
                     &took_effect,
                     &has("awaits"),
+                    &has("holds"),
+                    &has("behind"),
                 ],
             )
             .await

@@ -3,6 +3,7 @@
 
 use super::View;
 use super::doubt::repeat_may_double;
+use super::queue;
 use super::ruled_out::ruled_out;
 use crate::cli::print::words::{age, clock};
 use crate::core::action::{State, Step};
@@ -39,6 +40,7 @@ pub fn choices(view: &View<'_>) -> Vec<Choice> {
         (State::OutcomeUnknown, _) => vec![happened(view), did_not_happen(view), send_again(view)],
         // Contradicted: it stays closed, but a person can say what is true of it.
         (State::TerminalFailure, None) => vec![happened(view), did_not_happen(view)],
+        (State::TerminalFailure, Some(false)) if queue::holds(story) => vec![retry(view), release(view)],
         (State::TerminalFailure, Some(false)) => vec![retry(view)],
         (State::Pending | State::RetryableFailure, _) if story.cancellation.is_none() => vec![cancel(view)],
         (State::TerminalFailure, Some(true)) => vec![],
@@ -182,6 +184,17 @@ fn retry(view: &View<'_>) -> Choice {
     let possible = || "It is sent anew, with its budgets as at the beginning.".to_owned();
     let verdict = refused.map_or_else(|| Verdict::Possible(possible()), Verdict::Refused);
     Choice { name: "retry", says: "Try it again.", verdict, command: command(view, "retry", "") }
+}
+
+fn release(view: &View<'_>) -> Choice {
+    Choice {
+        name: "release",
+        says: "Let its queue go on without it.",
+        verdict: Verdict::Possible(
+            "It stays closed, and what comes behind it is sent although it is missing.".to_owned(),
+        ),
+        command: command(view, "release", ""),
+    }
 }
 
 fn cancel(view: &View<'_>) -> Choice {

@@ -105,9 +105,11 @@ pub fn last_asked(story: &Story) -> Option<&Entry> {
     })
 }
 
-/// The decision that made it what it is; `None` where something was learnt since.
+/// The decision that made it what it is; `None` where something was learnt since. That its queue goes on changes
+/// nothing about the action.
 pub fn last_decision(story: &Story) -> Option<&Entry> {
-    story.history.last().filter(|entry| entry.kind == EntryKind::Decision)
+    let last = story.history.iter().rev().find(|entry| entry.evidence != "release");
+    last.filter(|entry| entry.kind == EntryKind::Decision)
 }
 
 /// The testimony that contradicts how the action was closed, whatever was decided about it since.

@@ -6,7 +6,7 @@ use super::choices::{Verdict, choices};
 use super::{View, known};
 use crate::cli::print::words::rfc3339;
 use crate::core::time::Timestamp;
-use crate::ledger::{Entry, Linked, Note, Story, Tombstone};
+use crate::ledger::{Entry, InQueue, Linked, Note, Story, Tombstone};
 
 /// A story as one object. Times are RFC 3339, in UTC.
 pub fn story(view: &View<'_>) -> Value {
@@ -28,6 +28,7 @@ pub fn story(view: &View<'_>) -> Value {
         "history": story.history.iter().map(entry).collect::<Vec<_>>(),
         "compensates": story.compensates.as_ref().map(linked),
         "compensated_by": story.compensated_by.iter().map(linked).collect::<Vec<_>>(),
+        "queue": story.queue.as_ref().map(in_queue),
         "hint": view.hint.as_ref().and_then(|hint| hint.as_ref().ok()),
         "choices": choices(view).iter().map(|choice| match &choice.verdict {
             Verdict::Possible(risk) => json!({
@@ -107,8 +108,20 @@ fn standing(story: &Story) -> Value {
         "override": s.overridden,
         "reason": s.reason,
         "receipt": s.receipt,
-        "parked": s.parked,
+        "parked": story.queue.as_ref().is_some_and(|queue| !queue.has_turn),
         "closed_at": time(s.closed_at),
+    })
+}
+
+fn in_queue(queue: &InQueue) -> Value {
+    json!({
+        "has_turn": queue.has_turn,
+        "holds": queue.holds,
+        "waiting_before": queue.before,
+        "waiting_behind": queue.behind,
+        "head": queue.head.as_ref().map(|head| json!({
+            "action_id": head.id.0, "label": head.label, "reason": head.reason,
+        })),
     })
 }
 

@@ -4,6 +4,7 @@ use super::View;
 use super::doubt::{since, unknown};
 use super::evidence;
 use super::facts::{self, Sends};
+use super::queue;
 use crate::cli::print::promise;
 use crate::cli::print::text::{detail, name};
 use crate::cli::print::words::{age, clock, relative, times};
@@ -23,6 +24,7 @@ pub fn known(view: &View<'_>) -> Vec<String> {
         });
     }
     lines.extend(follows(view));
+    lines.extend(queue::others(story));
     lines.extend(stops(story));
     lines
 }
@@ -128,8 +130,8 @@ fn pending(view: &View<'_>) -> String {
     if story.stop().is_some() {
         return "It is not sent; the next worker closes it.".to_owned();
     }
-    if story.standing.parked {
-        return "It waits for its turn: others with its ordering key come first.".to_owned();
+    if let Some(waits) = queue::waits(story) {
+        return waits;
     }
     if let Some(original) = story.compensates.as_ref().filter(|original| original.took_effect.is_none()) {
         return format!("It waits until {}, which it compensates, is known to have happened.", original.id);
@@ -220,7 +222,8 @@ fn terminal(story: &Story) -> String {
         ),
         (_, Some(by)) => format!("{by} has recorded that it did not happen; it will not be tried again."),
         (_, None) => format!(
-            "It did not take effect and will not be tried again: {}.",
+            "It did not take effect and will not be tried again{}: {}.",
+            if queue::holds(story) { " by itself" } else { "" },
             reason(story).unwrap_or_else(|| "no reason is recorded".to_owned())
         ),
     }

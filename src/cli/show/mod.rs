@@ -8,6 +8,7 @@ mod history;
 mod json;
 mod known;
 mod page;
+mod queue;
 mod ruled_out;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::choices::{self, Verdict};
-use super::{View, history, known};
+use super::{View, history, known, queue};
 use crate::cli::print::paint::Paint;
 use crate::cli::print::text::{WIDTH, detail, name, wrapped};
 use crate::cli::print::words::{age, clock, grouped};
@@ -78,6 +78,7 @@ fn head(view: &View<'_>, paint: Paint) -> String {
 fn label(story: &Story) -> &'static str {
     let in_doubt = story.standing.doubt.is_some();
     match story.standing.label.as_str() {
+        "pending" if story.queue.as_ref().is_some_and(|queue| !queue.has_turn) => "committed, waiting for its turn",
         "pending" if story.stop().is_some() => "stopped, nothing will be sent",
         "pending" => "committed, delivery pending",
         "dispatching" if in_doubt => "outcome unknown, a worker has it",
@@ -86,6 +87,7 @@ fn label(story: &Story) -> &'static str {
         "retryable_failure" => "not done yet, to be tried again",
         "terminal_failure" if story.standing.took_effect.is_none() => "closed as not done, CONTRADICTED",
         "terminal_failure" if story.standing.took_effect == Some(true) => "closed as not done, but it happened",
+        "terminal_failure" if queue::holds(story) => "did not happen, holds its queue",
         "terminal_failure" => "did not happen, closed",
         "awaiting_resend" => "outcome unknown, to be sent again",
         "awaiting_reconciliation" => "outcome unknown, being reconciled",

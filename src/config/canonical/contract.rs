@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use super::{duration, inline, name_of, request_parts, text, texts};
 use crate::config::contract::Promise;
 use crate::config::key::{ENCODINGS, MODES, Notes};
+use crate::config::pace::show_pace;
 use crate::config::place::{show_place, show_source};
 use crate::config::show;
 use crate::config::table::quoted;
@@ -138,12 +139,19 @@ impl Promise {
             writeln!(out, "request_id = {}", text(&show_source(request_id)))?;
         }
         self.write_marks(out, "receipt")?;
-        if !contract.retry_after.is_empty() {
+        let pace = show_pace(&contract.pace);
+        if !contract.retry_after.is_empty() || !pace.is_empty() {
+            writeln!(out, "\n[{title}.pace]")?;
             let wait = |wait: &crate::core::contract::WaitAt| {
                 format!("{};{}", show_source(&wait.at), name_of(&WaitFormat::ALL, &wait.format))
             };
             let waits = texts(contract.retry_after.iter().map(wait));
-            writeln!(out, "\n[{title}.pace]\nretry_after = {waits}")?;
+            if !contract.retry_after.is_empty() {
+                writeln!(out, "retry_after = {waits}")?;
+            }
+            for line in pace {
+                writeln!(out, "{line}")?;
+            }
             self.write_marks(out, "pace")?;
         }
         Ok(())

@@ -51,7 +51,8 @@ impl Config {
     }
 
     fn write_operation(&self, out: &mut String, operation: &Operation) -> fmt::Result {
-        let Operation { name, meaning, owner, target, request, terms, response_max_bytes, cost } = operation;
+        let Operation { name, meaning, owner, target, request, terms, response_max_bytes, cost, hold_on_failure } =
+            operation;
         let policy = &terms.policy;
         writeln!(out, "\n[operation.{}]\ndestination = {}", quoted(name), text(target))?;
         writeln!(out, "request = {}", inline(request_parts(request)))?;
@@ -73,8 +74,14 @@ impl Config {
             Some((attempt, None)) => writeln!(out, "cost = {{ attempt = {attempt:?} }}")?,
             None => {}
         }
+        if *hold_on_failure {
+            writeln!(out, "hold_on_failure = true")?;
+        }
         if let Some(limits) = self.limits.get(name) {
             writeln!(out, "max_in_flight = {}", limits.max_in_flight)?;
+            if let Some(max) = limits.tenant_max_in_flight {
+                writeln!(out, "tenant_max_in_flight = {max}")?;
+            }
             let (payload, identity) = (text(&show(limits.keep.payload)), text(&show(limits.keep.identity)));
             writeln!(out, "keep = {{ payload = {payload}, identity = {identity} }}")?;
             if limits.allow_unverified {
@@ -86,13 +93,14 @@ impl Config {
 }
 
 fn write_target(out: &mut String, target: &Target) -> fmt::Result {
-    let Target { name, base_url, account, auth, signing, tls, connect_timeout, max_in_flight, public_only, http } =
+    let Target { name, base_url, account, auth, signing, tls, connect_timeout, max_in_flight, rate, public_only, http } =
         target;
     writeln!(out, "\n[destination.{}]\nbase_url = {}", quoted(name), text(base_url.source()))?;
     if let Some(account) = account {
         writeln!(out, "account = {}", text(account))?;
     }
-    let auth: Vec<_> = auth_parts(auth).into_iter().chain(signing.as_ref().map(signing_part)).collect();
+    let any_host = (*auth != Auth::None && target.host_from_data()).then(|| ("any_host", "true".to_owned()));
+    let auth: Vec<_> = auth_parts(auth).into_iter().chain(signing.as_ref().map(signing_part)).chain(any_host).collect();
     if !auth.is_empty() {
         writeln!(out, "auth = {}", inline(auth))?;
     }
@@ -105,6 +113,9 @@ fn write_target(out: &mut String, target: &Target) -> fmt::Result {
     }
     duration(out, "connect_timeout", *connect_timeout)?;
     writeln!(out, "max_in_flight = {max_in_flight}")?;
+    if let Some(rate) = rate {
+        writeln!(out, "rate = {}", text(&super::pace::show_rate(*rate)))?;
+    }
     if *public_only || target.host_from_data() {
         writeln!(out, "public_only = true")?;
     }

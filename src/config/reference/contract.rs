@@ -152,6 +152,28 @@ pub(super) const KEYS: &[KeyDoc] = &[
          `seconds-float` or `epoch`",
     ),
     key(
+        "contract.NAME.pace",
+        "min_gap",
+        up_to(HOUR),
+        Need::Optional("none"),
+        "between two requests of an operation, lookups and cancels among them, from one daemon",
+    ),
+    key(
+        "contract.NAME.pace",
+        "pause_scope",
+        Kind::Text,
+        Need::Optional("the operation for at most 30 s, only the action where params name the host"),
+        "whom an answer that says `not done` and when to come back makes wait: `action`, `operation`, `destination`, or \
+         the place in the answer where that stands, `header:Name` or `json:/pointer`",
+    ),
+    key(
+        "contract.NAME.pace",
+        "pause_scopes",
+        Kind::Map,
+        Need::Optional("required where `pause_scope` is a place"),
+        "what may stand at that place, and which of the three it means; anything else means the action",
+    ),
+    key(
         "contract.NAME.sign",
         "scheme",
         Kind::Choice(&["standard-webhooks-v1"]),
@@ -165,6 +187,4 @@ pub(super) const KEYS: &[KeyDoc] = &[
         Need::Documentation,
         "the headers that differ in every attempt; follows from the scheme",
     ),
-    later("contract.NAME.pace", "min_gap"),
-    later("contract.NAME.pace", "pause_scope"),
 ];

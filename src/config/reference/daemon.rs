@@ -21,7 +21,7 @@ pub(super) const KEYS: &[KeyDoc] = &[
         "direct_url",
         Kind::TextOrSecret,
         Need::Optional("`url`"),
-        "the same behind a pooler, for LISTEN and advisory locks",
+        "the server itself, where `url` leads through a connection pooler: for LISTEN, the doorbell's lock and migrations",
     ),
     key("database", "pool_size", Kind::Integer { min: 1, max: 100 }, whole(8), "connections of this daemon"),
     key(
@@ -120,7 +120,15 @@ pub(super) const KEYS: &[KeyDoc] = &[
         whole(64),
         "requests at once from one daemon",
     ),
-    later("destination.NAME", "rate"),
+    key(
+        "destination.NAME",
+        "rate",
+        Kind::Text,
+        Need::Optional("as often as there are free slots"),
+        "requests that leave, lookups and cancels among them, from one daemon: a number, `/` and s, min or h, and how many \
+         may leave at once after a rest, like `600/min burst 20`; without `burst` what a tenth of a second brings, at least \
+         one",
+    ),
     key(
         "destination.NAME",
         "public_only",
@@ -132,9 +140,10 @@ pub(super) const KEYS: &[KeyDoc] = &[
     key(
         "destination.NAME",
         "http",
-        Kind::Choice(&["1", "2"]),
+        Kind::Choice(&["1", "2", "auto"]),
         Need::Default(Fallback::Text("1")),
-        "HTTP/1.1, or HTTP/2 and nothing else: agreed upon over TLS, unasked over plain TCP",
+        "HTTP/1.1; or HTTP/2 and nothing else, agreed upon over TLS, unasked over plain TCP; or `auto`, HTTP/2 where it is \
+         offered over TLS and HTTP/1.1 everywhere else",
     ),
     key(
         "destination.NAME.auth",
@@ -171,6 +180,14 @@ pub(super) const KEYS: &[KeyDoc] = &[
         Kind::Table("destination.NAME.auth.sign"),
         Need::Optional("not signed"),
         "requests are signed, each attempt anew, over the bytes that are sent",
+    ),
+    key(
+        "destination.NAME.auth",
+        "any_host",
+        Kind::Bool,
+        Need::Default(Fallback::Bool(false)),
+        "whether credentials are sent to whatever host an action's params name; without it they are refused where the host \
+         of `base_url` holds a placeholder, since whoever writes params could have them. A signature gives nothing away",
     ),
     key(
         "destination.NAME.tls",

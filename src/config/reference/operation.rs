@@ -89,8 +89,20 @@ pub(super) const KEYS: &[KeyDoc] = &[
         Need::Default(Fallback::Bool(false)),
         "accept a contract where something decisive rests on memory: no page was found that says it",
     ),
-    later(OPERATION, "hold_on_failure"),
-    later(OPERATION, "tenant_max_in_flight"),
+    key(
+        OPERATION,
+        "hold_on_failure",
+        Kind::Bool,
+        Need::Default(Fallback::Bool(false)),
+        "in a serial queue (`ordering_key`), a failure holds those behind it until `outboxd retry` or `outboxd release`",
+    ),
+    key(
+        OPERATION,
+        "tenant_max_in_flight",
+        Kind::Integer { min: 1, max: 10_000 },
+        Need::Optional("no bound of its own"),
+        "sends at once of one tenant, of this operation from one daemon; lookups and cancels are counted by themselves",
+    ),
     key("operation.NAME.request", "method", Kind::Text, Need::Required, "an HTTP method, in upper case"),
     key(
         "operation.NAME.request",

@@ -119,14 +119,26 @@ fn client_credentials_are_read_and_shown_without_the_secret() {
 }
 
 #[test]
-fn credentials_that_go_to_a_host_from_data_are_warned_of_and_signatures_are_not() {
+fn credentials_that_go_to_a_host_from_data_are_refused_unless_that_is_meant_and_signatures_are_not() {
+    let text = |url: &str, auth: &str| under(ASKS, &format!("auth = {{ {SIGN}{auth} }}"), "").replace("http://d", url);
     let said = |url: &str, auth: &str| {
-        let text = under(ASKS, &format!("auth = {{ {SIGN}{auth} }}"), "").replace("http://d", url);
-        accepted(&text).warnings().iter().map(ToString::to_string).collect::<Vec<_>>()
+        accepted(&text(url, auth)).warnings().iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     let bearer = ", bearer = { env = \"TOKEN\" }";
+    let oauth2 = format!(", oauth2 = {{ {OAUTH2} }}");
+    for auth in [bearer, &oauth2, ", header = { name = \"x-api-key\", value = { env = \"TOKEN\" } }"] {
+        let told = refused(&text("https://{shop}.example", auth));
+        assert!(
+            told.len() == 1 && told[0].contains("whoever writes params could have them; name the host"),
+            "{told:?}"
+        );
+        assert!(told[0].contains("write `any_host = true`") && !told[0].contains("hunter2"), "{told:?}");
+    }
+    let meant = format!("{bearer}, any_host = true");
+    let shown = accepted(&text("https://{shop}.example", &meant)).describe();
+    assert!(shown.contains("any_host = true"), "{shown}");
     assert_eq!(
-        said("https://{shop}.example", bearer),
+        said("https://{shop}.example", &meant),
         [
             "o: the host of [destination.d] comes from params, and its credentials are sent there: whoever writes params can \
              have them"

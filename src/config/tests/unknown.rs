@@ -74,19 +74,16 @@ fn b75_unknown_names_are_refused_with_the_nearest() {
 
 #[test]
 fn b75_what_a_later_version_knows_is_not_called_unknown() {
-    let rest = "[contract.c]\nreconcile = []\npace = { pause_scope = \"x\" }\n[contract.c.key]\n\
+    let rest = "[contract.c]\nreconcile = []\n[contract.c.key]\n\
                 mode = \"dedupe\"\nplace = \"prop:Nats-Msg-Id\"\n[[contract.c.rule]]\n\
                 when = { error = \"no-responders\" }\nclass = \"unknown\"";
-    let text = file("rate = \"50/s\"", "hold_on_failure = true", rest);
+    let text = file("", "", rest);
     assert_eq!(
         refused(&text),
         [
-            "outboxd.toml:5: `rate` in [destination.d] is not supported by this version",
-            "outboxd.toml:13: `hold_on_failure` in [operation.o] is not supported by this version",
-            "outboxd.toml:16: `pause_scope` in [contract.c.pace] is not supported by this version",
-            "outboxd.toml:19: `place` in [contract.c.key] `prop:` is not supported by this version; it can be \
+            "outboxd.toml:17: `place` in [contract.c.key] `prop:` is not supported by this version; it can be \
              `header:Name`, `json:/pointer`, `form:name`, `query:name`, `path:name` or `gql-var:name.name`",
-            "outboxd.toml:21: `error` in [contract.c.rule.when] is not supported by this version",
+            "outboxd.toml:19: `error` in [contract.c.rule.when] is not supported by this version",
         ]
     );
 }

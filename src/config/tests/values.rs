@@ -105,14 +105,30 @@ fn requests_are_checked_for_what_http_allows() {
 }
 
 #[test]
-fn which_http_is_spoken_is_one_of_two() {
+fn which_http_is_spoken_is_one_of_three() {
     let speaks = |written: &str| accepted(&file(&format!("http = {written}"), "", "")).targets["d"].http;
-    assert_eq!((speaks("\"1\""), speaks("\"2\"")), (Http::One, Http::Two));
+    assert_eq!((speaks("\"1\""), speaks("\"2\""), speaks("\"auto\"")), (Http::One, Http::Two, Http::Auto));
+    assert!(refused(&file("http = \"3\"", "", ""))[0].contains("must be one of \"1\", \"2\", \"auto\""));
+}
+
+#[test]
+fn b76_a_rate_and_a_pause_that_cannot_be_meant_are_refused_with_what_to_write() {
+    let pace = |line: &str| format!("[contract.c]\nreconcile = []\n[contract.c.pace]\n{line}");
+    let rate = "must be a number of requests, `/` and s, min or h, like \"50/s\" or \"600/min burst 20\"";
     assert_eq!(
-        refused(&file("http = \"auto\"", "", "")),
-        [
-            "outboxd.toml:5: `http` in [destination.d] \"auto\" is not supported by this version; it can be \"1\" or \"2\""
-        ]
+        refused(&file("rate = \"50 a second\"", "", "")),
+        [format!("outboxd.toml:5: `rate` in [destination.d] {rate}, found \"50 a second\"")]
     );
-    assert!(refused(&file("http = \"3\"", "", ""))[0].contains("must be one of \"1\", \"2\""));
+    for (line, says) in [
+        ("pause_scope = \"tenant\"", "must be one of \"action\", \"operation\", \"destination\", found \"tenant\""),
+        ("pause_scope = \"header:X-Scope\"", "`pause_scopes` is missing"),
+        ("pause_scopes = { a = \"action\" }", "`pause_scope` is missing"),
+        ("pause_scope = \"action\"\npause_scopes = { a = \"action\" }", "has a meaning only where"),
+        ("pause_scope = \"header:X\"\npause_scopes = { a = \"all\" }", "has `a`, which must be one of"),
+        ("min_gap = \"2h\"", "must be at most 1h"),
+    ] {
+        let said = refused(&file("", "", &pace(line)));
+        assert!(said.len() == 1 && said[0].contains(says), "{line}: {said:?}");
+    }
+    assert_eq!(refused(&file("rate = \"600/min\"", "tenant_max_in_flight = 2", &pace("min_gap = \"1s\""))), [""; 0]);
 }

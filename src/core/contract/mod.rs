@@ -3,12 +3,14 @@
 mod ask;
 mod key;
 mod matcher;
+mod pace;
 
 use std::time::Duration;
 
 pub use ask::{Absence, Asking, By, Cancel, Compare, Lookup, Question};
 pub use key::{Encode, Key, KeyForm, KeyMode, Place, Reference, Window};
 pub use matcher::{JsonIs, StatusSet, TextIs, When};
+pub use pace::{Pace, PauseScope, Scope};
 
 use super::action::Step;
 use super::credentials::Scheme;
@@ -53,6 +55,8 @@ pub struct Contract {
     pub compare: Vec<Compare>,
     /// Where an answer says how long to wait; the first that is there. Empty = the header `Retry-After`.
     pub retry_after: Vec<WaitAt>,
+    /// How often it may be asked, and of whom its `retry_after` speaks.
+    pub pace: Pace,
     /// First match wins, before the defaults.
     pub rules: Vec<Rule>,
     /// What to try, in order, while an outcome is unknown.
@@ -77,6 +81,7 @@ impl Contract {
             receipt: Receipt::default(),
             compare: vec![],
             retry_after: vec![],
+            pace: Pace::default(),
             rules: vec![],
             reconcile: vec![Rung::Review],
             lookup: None,

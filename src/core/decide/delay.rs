@@ -14,10 +14,16 @@ use crate::core::terms::Terms;
 use crate::core::time::Timestamp;
 
 /// When to send again: our own backoff, or the wait that was asked for where that is longer. What no attempt counts
-/// is paced by the number of claims.
+/// is paced by the number of claims; where the destination is paused, by its probes, so that a row which has been one of
+/// them does not wait on when it is back.
 pub(super) fn delay(row: &Row, finding: &Finding, terms: &Terms, moment: Moment) -> Duration {
     let counted = counts(row, finding) || matches!(finding.evidence, Evidence::Absent | Evidence::Lapsed);
-    let tries = if counted { row.attempts } else { row.claims };
+    let probe = moment.probed && matches!(finding.evidence, Evidence::NotSent | Evidence::Blocked);
+    let tries = match (counted, probe) {
+        (true, _) => row.attempts,
+        (false, true) => 1,
+        (false, false) => row.claims,
+    };
     let own = terms.policy.backoff.delay(tries, moment.dice).max(finding.wait.unwrap_or(Duration::ZERO));
     match finding.retry_after {
         Some(asked) => retry::asked_delay(asked, own, terms.policy.retry_after_max, moment.dice),

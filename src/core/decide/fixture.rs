@@ -97,7 +97,7 @@ pub(super) fn terms() -> Terms {
 }
 
 pub(super) fn moment() -> Moment {
-    Moment { now: at(1002), paused: Duration::ZERO, dice: Dice::new(0.5) }
+    Moment { now: at(1002), paused: Duration::ZERO, probed: false, dice: Dice::new(0.5) }
 }
 
 pub(super) fn verdict(row: &Row, evidence: Evidence) -> Transition {

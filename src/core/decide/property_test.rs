@@ -60,7 +60,7 @@ proptest! {
             row.claimed_at = now;
             row.step = step;
             let evidence = *pick.get(evidence_of(step));
-            let moment = Moment { now, paused: Duration::ZERO, dice: Dice::new(0.5) };
+            let moment = Moment { now, paused: Duration::ZERO, probed: false, dice: Dice::new(0.5) };
             let told = decide(&row, &Finding::because(evidence, Reason::Timeout), &terms, moment);
             // "Not there", asked late enough after the last send, is the one proof among these; "cancelled" the other.
             let asking = terms.contract.asking(step);

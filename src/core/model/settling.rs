@@ -17,7 +17,7 @@ impl Steps<'_> {
         let mut next = *world;
         let mut worker = *worker;
         let terms = self.setting.promise.terms(worker.pins);
-        let moment = Moment { now: now(), paused: Duration::ZERO, dice: Dice::new(0.0) };
+        let moment = Moment { now: now(), paused: Duration::ZERO, probed: false, dice: Dice::new(0.0) };
         let mut first = untouched;
         let what = loop {
             let row = next.core_row(&worker);

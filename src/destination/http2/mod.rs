@@ -4,6 +4,7 @@
 //! known of it. Nothing of it left, or the peer says that it did nothing with it (REFUSED_STREAM, or a GOAWAY below it;
 //! RFC 9113 sections 5.1.1, 6.8 and 8.7): not sent. Anything else without an answer: unknown.
 
+mod choices;
 mod flight;
 mod frames;
 mod link;
@@ -28,6 +29,7 @@ use super::mask::Mask;
 use super::{Limits, unanswered};
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::reason::Reason;
+pub(super) use choices::Choices;
 pub(super) use flight::Flight;
 use link::Link;
 
@@ -44,10 +46,10 @@ pub(super) struct Carrier {
     host_from_data: bool,
 }
 
-/// A connection to hand a request to, or what is known of it where there is none.
+/// A connection to hand a request to, or why there is none.
 enum Way {
     Link(Link),
-    None(Finding),
+    None(ConnectError),
 }
 
 impl Carrier {
@@ -77,7 +79,7 @@ impl Carrier {
             };
             let link = match way {
                 Way::Link(link) => link,
-                Way::None(finding) => return Heard::Nothing(finding),
+                Way::None(error) => return Heard::Nothing(unanswered::not_sent(&error, self.host_from_data)),
             };
             if let Some(flight) = link.hand_over(request.clone(), body.clone(), limits.leave_by()) {
                 return flight.heard(limits, max, mask, reads).await;
@@ -85,6 +87,34 @@ impl Carrier {
         }
         let finding = Finding::because(Evidence::NotSent, Reason::NotReached);
         Heard::Nothing(finding.with_detail("the connection closed before it took it"))
+    }
+
+    /// Whether the destination, asked where it is not known, chooses HTTP/2. Then the connection that it was asked on is
+    /// kept for the request.
+    pub(super) async fn is_chosen(
+        &self,
+        choices: &Choices,
+        uri: &Uri,
+        limits: &Limits,
+        oldest: Duration,
+    ) -> Result<bool, Finding> {
+        // Over plain TCP there is no asking.
+        if uri.scheme_str() != Some("https") || choices.is_declined(uri) {
+            return Ok(false);
+        }
+        let way = tokio::select! {
+            biased;
+            way = self.way(uri, oldest) => way,
+            () = passed(limits.leave_by(), None) => return Err(unanswered::too_late(limits)),
+        };
+        match way {
+            Way::Link(_) => Ok(true),
+            Way::None(ConnectError::NotHttp2) => {
+                choices.declined(uri);
+                Ok(false)
+            }
+            Way::None(error) => Err(unanswered::not_sent(&error, self.host_from_data)),
+        }
     }
 
     async fn way(&self, uri: &Uri, oldest: Duration) -> Way {
@@ -99,7 +129,7 @@ impl Carrier {
                 links.push(link.clone());
                 Way::Link(link)
             }
-            Err(error) => Way::None(unanswered::not_sent(&error, self.host_from_data)),
+            Err(error) => Way::None(error),
         }
     }
 

@@ -49,7 +49,8 @@ impl Mark<'_> {
                         && (any_in_body(&lookup.receipt) || !self.expected.is_empty()))
             }
         };
-        let waits = !status.is_success() && any_in_body(self.contract.retry_after.iter().map(|wait| &wait.at));
+        let waits = !status.is_success()
+            && any_in_body(self.contract.retry_after.iter().map(|wait| &wait.at).chain(super::scope_at(self.contract)));
         if decides || waits { Reads::Whole } else { Reads::Excerpt }
     }
 
@@ -68,6 +69,7 @@ impl Mark<'_> {
         finding.status = Some(answer.status.as_u16());
         if !answer.status.is_success() {
             finding.retry_after = retry_after(&self.contract.retry_after, answer, wall);
+            finding.pause = super::pause_scope(self.contract, answer);
         }
         finding
     }

@@ -21,7 +21,7 @@ use places::{any_in_body, head_matches, is_one_of_several, matches, pointer_of, 
 use retry_after::retry_after;
 
 use super::answer::{Answer, End};
-use crate::core::contract::{Class, Contract, Rule, Rung};
+use crate::core::contract::{Class, Contract, PauseScope, Rule, Rung, Scope, Source};
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::reason::Reason;
 
@@ -54,7 +54,12 @@ pub(super) fn reads(contract: &Contract, status: StatusCode, headers: &HeaderMap
         }
         Class::NotApplied | Class::Blocked | Class::KeyConflict => (false, Reads::Excerpt),
     };
-    let asides = contract.receipt.request_id.iter().chain(contract.retry_after.iter().map(|wait| &wait.at));
+    let asides = contract
+        .receipt
+        .request_id
+        .iter()
+        .chain(contract.retry_after.iter().map(|wait| &wait.at))
+        .chain(scope_at(contract));
     if in_body || (otherwise == Reads::Excerpt && any_in_body(asides)) { Reads::Whole } else { otherwise }
 }
 
@@ -233,8 +238,29 @@ fn aside(mut finding: Finding, contract: &Contract, answer: &Answer, wall: Syste
     finding.status = Some(answer.status.as_u16());
     if finding.evidence != Evidence::Accepted {
         finding.retry_after = retry_after(&contract.retry_after, answer, wall);
+        finding.pause = pause_scope(contract, answer);
     }
     finding
+}
+
+/// Of whom an answer that asks for patience speaks; `None` where the contract doesn't say.
+fn pause_scope(contract: &Contract, answer: &Answer) -> Option<Scope> {
+    match contract.pace.scope.as_ref()? {
+        PauseScope::Always(scope) => Some(*scope),
+        PauseScope::Said { at, words } => {
+            let said = value_at(answer, at);
+            let word = words.iter().find(|(word, _)| said.as_ref().is_some_and(|said| said.trim() == word));
+            Some(word.map_or(Scope::Action, |(_, scope)| *scope))
+        }
+    }
+}
+
+/// The place in an answer that says of whom it speaks.
+fn scope_at(contract: &Contract) -> Option<&Source> {
+    match &contract.pace.scope {
+        Some(PauseScope::Said { at, .. }) => Some(at),
+        Some(PauseScope::Always(_)) | None => None,
+    }
 }
 
 #[cfg(test)]

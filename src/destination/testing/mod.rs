@@ -38,6 +38,7 @@ pub(super) fn target(base_url: &str) -> Target {
         tls: Tls::default(),
         connect_timeout: Duration::from_secs(3),
         max_in_flight: 16,
+        rate: None,
         public_only: false,
         http: Http::One,
     }
@@ -71,6 +72,7 @@ pub(super) fn operation() -> Operation {
         request,
         terms: Terms { policy, contract, pins: Pins([0; 16]) },
         response_max_bytes: 64 * 1024,
+        hold_on_failure: false,
         cost: None,
     }
 }

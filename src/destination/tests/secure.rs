@@ -14,7 +14,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::clock::Uptime;
 use crate::core::evidence::Evidence;
 use crate::core::reason::Reason;
-use crate::core::target::{Http, Tls};
+use crate::core::target::Tls;
 use crate::destination::metered::Metered;
 use crate::destination::socket::{Socket, Tap};
 use crate::destination::testing::secure::{Authority, Flaw, SecurePeer};
@@ -177,7 +177,7 @@ type Stream = TlsStream<Socket<DuplexStream>>;
 async fn stalled() -> (Metered<Stream>, Arc<Tap>, DuplexStream) {
     let authority = Authority::new();
     let config = authority.server(Flaw::None, false, &[&rustls::version::TLS13]);
-    let client = tls::client(&Tls { roots: Some(authority.pem()), identity: None }, true, Http::One).expect("usable");
+    let client = tls::client(&Tls { roots: Some(authority.pem()), identity: None }, true).expect("usable");
     let (ours, theirs) = tokio::io::duplex(4096);
     let socket = Socket::new(ours);
     let tap = socket.tap();

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use crate::core::action::{ActionId, AttemptId, Fence, Step, Stop};
 use crate::core::decide::{Next, SentTimes, Transition};
 use crate::core::evidence::Evidence;
+use crate::core::queue::{Queue, queue_after};
 use crate::core::reason::Reason;
 use crate::core::row::{Doubt, Row, SentUnder};
 use crate::core::terms::Pins;
@@ -54,6 +55,8 @@ impl Kept {
             destination: self.destination.clone(),
             action: self.settlement.action.0,
             fence: self.settlement.fence.0,
+            lane: self.settlement.lane,
+            holds_queue: self.settlement.queue == Queue::IsHeld,
             timeout_us: micros(self.timeout),
             pins: Uuid::from_bytes(self.pins.0),
             evidence: self.evidence.as_str().to_owned(),
@@ -153,11 +156,12 @@ impl Kept {
                 detail: tried.detail,
             }),
         };
-        let (action, fence) = (ActionId(words.action), Fence(words.fence));
+        let (action, fence, lane) = (ActionId(words.action), Fence(words.fence), words.lane);
+        let queue = queue_after(&transition, words.holds_queue);
         Some(Self {
             operation: words.operation,
             destination: words.destination,
-            settlement: Settlement { action, fence, row, transition, history },
+            settlement: Settlement { action, fence, row, transition, history, lane, queue },
             evidence,
             timeout,
             pins: Pins(words.pins.into_bytes()),
@@ -172,6 +176,8 @@ pub struct Words {
     destination: String,
     action: Uuid,
     fence: i64,
+    lane: Option<i64>,
+    holds_queue: bool,
     timeout_us: u64,
     pins: Uuid,
     evidence: String,
@@ -316,6 +322,8 @@ mod tests {
             settlement: Settlement {
                 action: ActionId(Uuid::from_u128(1)),
                 fence: Fence(3),
+                lane: Some(-5),
+                queue: Queue::Waits,
                 row: Row {
                     attempt: AttemptId(Uuid::from_u128(2)),
                     claimed_at: at(10),

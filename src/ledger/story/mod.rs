@@ -43,6 +43,8 @@ pub struct Story {
     pub compensates: Option<Linked>,
     /// What compensates it.
     pub compensated_by: Vec<Linked>,
+    /// Its place in a serial queue; `None` where it is in none, or has left it.
+    pub queue: Option<InQueue>,
     /// The operation as a daemon has last written it down; `None` where none has.
     pub inventory: Option<Inventory>,
 }
@@ -115,9 +117,33 @@ pub struct Position {
     pub sent_under: SentUnder,
     pub reason: Option<String>,
     pub receipt: Option<String>,
-    /// In a serial queue, and it is not its turn.
-    pub parked: bool,
     pub closed_at: Option<Timestamp>,
+}
+
+/// Where an action stands in its serial queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct InQueue {
+    /// It is the one that has the turn.
+    pub has_turn: bool,
+    /// It is closed as not delivered, and holds the queue until it is tried again or released.
+    pub holds: bool,
+    /// Who has the turn; `None` = it is being given.
+    pub head: Option<Head>,
+    /// How many wait before it, counted up to [`crate::ledger::WAITING_MAX`]; 0 where it has the turn.
+    pub before: i64,
+    /// How many wait behind it, counted up to the same.
+    pub behind: i64,
+}
+
+/// The action that has the turn of a serial queue.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Head {
+    /// Which.
+    pub id: ActionId,
+    /// Its label in `outbox.status`.
+    pub label: String,
+    /// Why it stands there.
+    pub reason: Option<String>,
 }
 
 /// Who did what, and why.

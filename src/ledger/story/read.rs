@@ -3,32 +3,32 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio_postgres::{IsolationLevel, Row as SqlRow};
+use tokio_postgres::Row as SqlRow;
 use uuid::Uuid;
 
 use super::{
-    Committed, Content, Entry, EntryKind, HISTORY_MAX, Inventory, Linked, Note, Position, Revocation, Story, Told,
-    Tombstone, Weight,
+    Committed, Content, Entry, EntryKind, HISTORY_MAX, Head, InQueue, Inventory, Linked, Note, Position, Revocation,
+    Story, Told, Tombstone, Weight,
 };
 use crate::core::action::{ActionId, AttemptId, Intent, State, Step};
 use crate::core::row::{Doubt, SentUnder};
 use crate::core::time::Timestamp;
-use crate::ledger::{Ledger, LedgerError};
+use crate::ledger::{Ledger, LedgerError, WAITING_MAX};
 
 const ACTION: &str = include_str!("../../../sql/story_action.sql");
 const CONTENT: &str = include_str!("../../../sql/story_content.sql");
 const HISTORY: &str = include_str!("../../../sql/story_history.sql");
 const LINKS: &str = include_str!("../../../sql/story_links.sql");
 const REVOCATIONS: &str = include_str!("../../../sql/story_revocations.sql");
+const QUEUE: &str = include_str!("../../../sql/story_queue.sql");
 const TOMBSTONE: &str = include_str!("../../../sql/story_tombstone.sql");
 const INTENT: &str = include_str!("../../../sql/story_intent.sql");
 
 impl Ledger {
     /// Everything that is known of an action, of one snapshot.
     pub async fn story(&self, id: ActionId) -> Result<Told, LedgerError> {
-        let mut client = self.pool.get().await?;
-        let snapshot =
-            client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true).start().await?;
+        let mut session = self.session().await?;
+        let snapshot = session.snapshot().await?;
         let Some(action) = snapshot.query_opt(ACTION, &[&id.0]).await? else {
             return Ok(match snapshot.query_opt(TOMBSTONE, &[&id.0]).await? {
                 Some(row) => Told::Pruned(tombstone(id, &row)?),
@@ -44,9 +44,11 @@ impl Ledger {
         let history = snapshot.query(HISTORY, &[&id.0, &most]).await?;
         let revocations = snapshot.query(REVOCATIONS, &[&id.0]).await?;
         let links = snapshot.query(LINKS, &[&id.0, &compensates]).await?;
+        let queue = snapshot.query_opt(QUEUE, &[&id.0, &WAITING_MAX]).await?;
         snapshot.commit().await?;
         let mut story = story(id, &action)?;
         story.committed.content = content.as_ref().map(self::content).transpose()?;
+        story.queue = queue.as_ref().map(in_queue).transpose()?;
         story.history = history.iter().map(entry).collect::<Result<_, _>>()?;
         story.revocations = revocations.iter().map(revocation).collect::<Result<_, _>>()?;
         for row in &links {
@@ -61,8 +63,8 @@ impl Ledger {
 
     /// What is sent for an action, whole; `None` where it is gone.
     pub async fn intent(&self, id: ActionId) -> Result<Option<Intent>, LedgerError> {
-        let client = self.pool.get().await?;
-        let Some(row) = client.query_opt(INTENT, &[&id.0]).await? else { return Ok(None) };
+        let session = self.session().await?;
+        let Some(row) = session.query_opt(INTENT, &[&id.0]).await? else { return Ok(None) };
         Ok(Some(Intent {
             id,
             tenant: row.try_get("tenant")?,
@@ -86,6 +88,7 @@ fn story(id: ActionId, row: &SqlRow) -> Result<Story, LedgerError> {
         history: vec![],
         compensates: None,
         compensated_by: vec![],
+        queue: None,
         inventory: if row.try_get("is_inventoried")? { Some(inventory(row)?) } else { None },
     })
 }
@@ -156,7 +159,6 @@ fn standing(row: &SqlRow) -> Result<Position, LedgerError> {
         sent_under: SentUnder::from_digest(row.try_get("sent_digest")?),
         reason: row.try_get("reason")?,
         receipt: row.try_get("receipt")?,
-        parked: row.try_get("parked")?,
         closed_at: row.try_get("closed_at")?,
     })
 }
@@ -181,6 +183,22 @@ fn entry(row: &SqlRow) -> Result<Entry, LedgerError> {
         receipt: row.try_get("receipt")?,
         detail: row.try_get("detail")?,
         decided_by: row.try_get("decided_by")?,
+    })
+}
+
+fn in_queue(row: &SqlRow) -> Result<InQueue, LedgerError> {
+    let head: Option<Uuid> = row.try_get("head")?;
+    Ok(InQueue {
+        has_turn: row.try_get("has_turn")?,
+        holds: row.try_get("holds")?,
+        head: match head {
+            Some(id) => {
+                Some(Head { id: ActionId(id), label: row.try_get("head_label")?, reason: row.try_get("head_reason")? })
+            }
+            None => None,
+        },
+        before: row.try_get("before")?,
+        behind: row.try_get("behind")?,
     })
 }
 

@@ -105,3 +105,28 @@ fn is_alive(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     rustix::process::test_kill_process(id).is_ok() && !stat.contains(") Z ")
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_is_promoted_lacks_what_was_committed_since() {
+    let mut cluster = Cluster::start(ClusterOptions::default()).unwrap();
+    assert_eq!(ask(&cluster, "select 'one' from (select pg_switch_wal()) s").await, "one");
+    let put = async |cluster: &Cluster, sql: &str| {
+        let url = cluster.url(cluster.superuser(), "postgres");
+        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+        let connection = tokio::spawn(connection);
+        client.batch_execute(sql).await.unwrap();
+        drop(client);
+        connection.await.unwrap().unwrap();
+    };
+    put(&cluster, "create table t (n int); insert into t values (1)").await;
+    cluster.stop_and_copy().unwrap();
+    cluster.resume().unwrap();
+    put(&cluster, "insert into t values (2)").await;
+    cluster.fail_over().unwrap();
+    assert_eq!(ask(&cluster, "select count(*)::text || pg_is_in_recovery() from t").await, "1true");
+    assert_eq!(ask(&cluster, "select pg_promote()::text").await, "true");
+    put(&cluster, "insert into t values (3)").await;
+    let timeline = "select timeline_id::text || (select count(*) from t) from pg_control_checkpoint()";
+    put(&cluster, "checkpoint").await;
+    assert_eq!(ask(&cluster, timeline).await, "22");
+}

@@ -179,6 +179,7 @@ impl Case {
             after: String::new(),
             pins: pins(world.pins),
             marks: promise.terms(world.pins).marks_sends(),
+            tenants: None,
         })
     }
 
@@ -209,6 +210,7 @@ impl Case {
             },
             oversize: None,
             lease: Lease { asked_at, deadline: asked_at.plus(ticks(TIMEOUT)), timeout: ticks(TIMEOUT) },
+            lane: None,
         }
     }
 

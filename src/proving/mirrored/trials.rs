@@ -14,6 +14,7 @@ use crate::core::model::contracts::Promise;
 use crate::core::model::mirror::{self, Decision, Settled};
 use crate::core::model::mistakes::Mistake;
 use crate::core::model::world::{Doing, Phase, Worker, World, now, pins};
+use crate::core::queue::Queue;
 use crate::core::retry::Dice;
 use crate::ledger::{History, LateTestimony, Ledger, Settlement, Standing};
 
@@ -112,7 +113,7 @@ impl Bench {
         }
         let mut first = learnt.is_none();
         let mut held = case.claimed(world, &worker).row;
-        let moment = Moment { now: now(), paused: Duration::ZERO, dice: Dice::new(0.0) };
+        let moment = Moment { now: now(), paused: Duration::ZERO, probed: false, dice: Dice::new(0.0) };
         loop {
             let row = next.core_row(&worker);
             let evidence = if worker.proof { Evidence::Proof } else { learnt.unwrap_or(Evidence::NotSent) };
@@ -128,6 +129,8 @@ impl Bench {
                 row: held.clone(),
                 transition: case.scaled(&told),
                 history: (learnt.is_some() && !worker.known).then(|| history(&worker, evidence)),
+                lane: None,
+                queue: Queue::Waits,
             };
             let written = self.ledger.settle(std::slice::from_ref(&settlement)).await;
             let written = written.unwrap_or_else(|error| panic!("{kind}: {error}: {world:?}")).len() == 1;

@@ -9,6 +9,7 @@ use outboxd::core::contract::{
 use outboxd::core::decide::{Moment, decide};
 use outboxd::core::evidence::{Evidence, Finding};
 use outboxd::core::late::Testimony;
+use outboxd::core::queue::queue_after;
 use outboxd::core::reason::Reason;
 use outboxd::core::request::RequestTemplate;
 use outboxd::core::retry::{Backoff, Dice};
@@ -32,6 +33,7 @@ pub fn want(operation: &str) -> Want {
         after: String::new(),
         pins: PINS,
         marks: false,
+        tenants: None,
         since: None,
     }
 }
@@ -120,13 +122,16 @@ pub fn history(evidence: Evidence) -> History {
 
 /// What the core decides about a claim that learnt this.
 pub fn settlement(claimed: &Claimed, finding: &Finding) -> Settlement {
-    let moment = Moment { now: claimed.database_now(), paused: Duration::ZERO, dice: Dice::new(0.5) };
+    let moment = Moment { now: claimed.database_now(), paused: Duration::ZERO, probed: false, dice: Dice::new(0.5) };
+    let transition = decide(&claimed.row, finding, &terms(), moment);
     Settlement {
         action: claimed.intent.id,
         fence: claimed.fence,
         row: claimed.row.clone(),
-        transition: decide(&claimed.row, finding, &terms(), moment),
+        queue: queue_after(&transition, false),
+        transition,
         history: Some(History { status: finding.status, ..history(finding.evidence) }),
+        lane: claimed.lane,
     }
 }
 

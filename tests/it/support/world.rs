@@ -246,7 +246,11 @@ impl World {
             }
         };
         if tokio::time::timeout(SOON, wait).await.is_err() {
-            panic!("{sql} gives {}, not {n}", self.db.count(sql).await);
+            panic!(
+                "{sql} gives {}, not {n}\n{}",
+                self.db.count(sql).await,
+                std::fs::read_to_string(self.dir.path().join("daemon0.log")).unwrap_or_default()
+            );
         }
     }
 

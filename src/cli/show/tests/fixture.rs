@@ -84,7 +84,6 @@ pub fn committed() -> Story {
             sent_under: SentUnder::Nothing,
             reason: None,
             receipt: None,
-            parked: false,
             closed_at: None,
         },
         cancellation: None,
@@ -92,6 +91,7 @@ pub fn committed() -> Story {
         history: vec![],
         compensates: None,
         compensated_by: vec![],
+        queue: None,
         inventory: None,
     }
 }
@@ -200,6 +200,7 @@ pub fn operation(effect: Effect, contract: Contract) -> Operation {
             pins: PINS,
         },
         response_max_bytes: 65_536,
+        hold_on_failure: false,
         cost: None,
     }
 }

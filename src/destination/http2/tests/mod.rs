@@ -1,5 +1,6 @@
 //! Streams, one by one.
 
+mod auto;
 mod gate;
 mod peer;
 mod streams;

@@ -1,5 +1,7 @@
 //! `outboxd status`
 
+mod queue;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -11,9 +13,10 @@ use super::print::paint::Paint;
 use super::print::table::{Side, Table};
 use super::print::text::name;
 use super::print::words::{age_or_dash, clock, grouped, rfc3339};
+use super::standing::{self, standings};
 use super::{ConfigFile, Exit, print, set_up, show};
 use crate::config::Config;
-use crate::ledger::{Counts, Overview};
+use crate::ledger::{Counts, DaemonSeen, HeldQueue, Overview};
 
 /// How it is shown.
 #[derive(Args)]
@@ -31,14 +34,20 @@ pub async fn run(options: Options) -> Exit {
         Ok(open) => open,
         Err(exit) => return exit,
     };
-    let overview = match set_up::patiently(ledger.overview()).await {
-        Ok(overview) => overview,
+    let asked = async { Ok((ledger.daemons().await?, ledger.overview().await?)) };
+    let (daemons, overview) = match set_up::patiently(asked).await {
+        Ok(both) => both,
         Err(error) => return set_up::failed("count actions", &error),
     };
+    let queues = match set_up::patiently(ledger.held_queues(queue::QUEUES_MAX)).await {
+        Ok(queues) => queues,
+        Err(error) => return set_up::failed("look at the serial queues", &error),
+    };
     if options.json {
-        return print::out(&format!("{}\n", json_of(&overview, &config)));
+        return print::out(&format!("{}\n", json_of(&overview, &daemons, &queues, &config)));
     }
-    print::out(&page(&overview, &config, &show::given(&options.file.config), Paint::of_stdout()))
+    let given = show::given(&options.file.config);
+    print::out(&page(&overview, &daemons, &queues, &config, &given, Paint::of_stdout()))
 }
 
 /// Every operation of the configuration, and those that only the ledger knows.
@@ -54,20 +63,27 @@ fn operations(overview: &Overview, config: &Config) -> Vec<Counts> {
     all.into_values().collect()
 }
 
-fn page(overview: &Overview, config: &Config, given: &str, paint: Paint) -> String {
+fn page(
+    overview: &Overview,
+    daemons: &[DaemonSeen],
+    queues: &[HeldQueue],
+    config: &Config,
+    given: &str,
+    paint: Paint,
+) -> String {
     let delivered = u64::try_from(overview.delivered).unwrap_or(0);
     let rate = match delivered {
         0 => "nothing delivered in the last minute".to_owned(),
         1..600 => format!("{delivered} delivered in the last minute"),
         _ => format!("{}/s delivered in the last minute", grouped(delivered / 60)),
     };
-    let daemons = match overview.workers {
-        0 => "no daemon holds a lease".to_owned(),
-        1 => "1 daemon at work".to_owned(),
-        n => format!("{n} daemons at work"),
+    let how_many = match daemons.len() {
+        0 => paint.warn("no daemon"),
+        1 => "1 daemon".to_owned(),
+        n => format!("{n} daemons"),
     };
     let mut out = format!(
-        "outboxd {} on {} · {daemons} · {} UTC · {rate}\n\n",
+        "outboxd {} on {} · {how_many} · {} UTC · {rate}\n\n",
         env!("CARGO_PKG_VERSION"),
         config.database.place(),
         clock(overview.now, overview.now)
@@ -75,19 +91,25 @@ fn page(overview: &Overview, config: &Config, given: &str, paint: Paint) -> Stri
     let operations = operations(overview, config);
     out.push_str(&table_of_operations(&operations, config));
     out.push('\n');
-    out.push_str(&table_of_destinations(&operations, config));
+    out.push_str(&standing::table(&standings(config, daemons, &operations), overview.now, given, paint));
     if !overview.all_counted {
         out.push_str("\nthere are more open actions than are counted: the figures are a lower bound\n");
     }
+    if !queues.is_empty() {
+        out.push('\n');
+        out.push_str(&queue::table(queues, overview.now));
+    }
     let review: i64 = operations.iter().map(|counts| counts.review).sum();
-    let needs = match review {
-        0 => "nothing needs a person".to_owned(),
-        n => {
-            let what = if n == 1 { "1 action needs".to_owned() } else { format!("{n} actions need") };
-            paint.warn(format!("{what} a person: outboxd review {given}").trim_end())
-        }
+    let mut needs = Vec::new();
+    if review > 0 {
+        let what = if review == 1 { "1 action needs".to_owned() } else { format!("{review} actions need") };
+        needs.push(format!("{what} a person: outboxd review {given}").trim_end().to_owned());
+    }
+    needs.extend(queue::needs(queues, given));
+    let _ = match needs.is_empty() {
+        true => writeln!(out, "\nnothing needs a person"),
+        false => writeln!(out, "\n{}", needs.iter().map(|need| paint.warn(need)).collect::<Vec<_>>().join("\n")),
     };
-    let _ = writeln!(out, "\n{needs}");
     out
 }
 
@@ -96,6 +118,7 @@ fn table_of_operations(operations: &[Counts], config: &Config) -> String {
         ("operation", Side::Left),
         ("due", Side::Right),
         ("later", Side::Right),
+        ("waiting", Side::Right),
         ("retrying", Side::Right),
         ("in flight", Side::Right),
         ("unknown", Side::Right),
@@ -112,7 +135,8 @@ fn table_of_operations(operations: &[Counts], config: &Config) -> String {
         table.row([
             format!("{}{here}", name(&counts.operation)),
             counts.due.to_string(),
-            (counts.scheduled + counts.parked).to_string(),
+            counts.scheduled.to_string(),
+            counts.parked.to_string(),
             counts.retrying.to_string(),
             counts.in_flight.to_string(),
             counts.unknown().to_string(),
@@ -124,28 +148,7 @@ fn table_of_operations(operations: &[Counts], config: &Config) -> String {
     table.show()
 }
 
-/// In-flight actions of each destination of the configuration, over all daemons.
-fn in_flight(operations: &[Counts], config: &Config) -> BTreeMap<String, i64> {
-    let mut all: BTreeMap<String, i64> = config.targets.keys().map(|target| (target.clone(), 0)).collect();
-    for counts in operations {
-        if let Some(operation) = config.operations.get(&counts.operation) {
-            *all.entry(operation.target.clone()).or_default() += counts.in_flight;
-        }
-    }
-    all
-}
-
-fn table_of_destinations(operations: &[Counts], config: &Config) -> String {
-    let mut table =
-        Table::new(&[("destination", Side::Left), ("in flight", Side::Right), ("at most, a daemon", Side::Right)]);
-    for (target, in_flight) in in_flight(operations, config) {
-        let most = config.targets.get(&target).map_or("–".to_owned(), |target| target.max_in_flight.to_string());
-        table.row([name(&target), in_flight.to_string(), most]);
-    }
-    table.show()
-}
-
-fn json_of(overview: &Overview, config: &Config) -> Value {
+fn json_of(overview: &Overview, daemons: &[DaemonSeen], queues: &[HeldQueue], config: &Config) -> Value {
     let ms = |age: Option<Duration>| age.map(|age| u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
     let operations = operations(overview, config);
     let operation = |counts: &Counts| {
@@ -169,15 +172,13 @@ fn json_of(overview: &Overview, config: &Config) -> Value {
         "version": env!("CARGO_PKG_VERSION"),
         "database": config.database.place().to_string(),
         "now": rfc3339(overview.now),
+        "daemons": standing::json_of_daemons(daemons),
         "workers_with_leases": overview.workers,
         "delivered_last_minute": overview.delivered,
         "all_counted": overview.all_counted,
         "operations": operations.iter().map(operation).collect::<Vec<_>>(),
-        "destinations": in_flight(&operations, config).into_iter().map(|(target, in_flight)| json!({
-            "destination": target,
-            "in_flight": in_flight,
-            "max_in_flight_per_daemon": config.targets.get(&target).map(|target| target.max_in_flight),
-        })).collect::<Vec<_>>(),
+        "destinations": standing::json_of(&standings(config, daemons, &operations)),
+        "queues_held": queues.iter().map(queue::json_of).collect::<Vec<_>>(),
         "review": operations.iter().map(|counts| counts.review).sum::<i64>(),
     })
 }
