@@ -86,25 +86,25 @@ begin
         order by d.lane, d.place limit 1) n
       where h.action_id is null or h.action_id = any (v_marked) or (h.state = 'pending' and n.place < h.place)
     ), next as materialized (
-      select d.action_id from line k join outbox.delivery d on d.action_id = k.next
+      select k.lane, k.next, k.before from line k join outbox.delivery d on d.action_id = k.next
       where d.lane = k.lane and not d.turn and d.closed_at is null for update of d skip locked
     ), before as materialized (
       select d.action_id from line k join outbox.delivery d on d.action_id = k.before
       where d.turn and d.state = 'pending' for update of d skip locked
-    ), known as (
-      select k.*, n.action_id is not null and (k.before is null or b.action_id is not null) as is_free
-      from line k left join next n on n.action_id = k.next left join before b on b.action_id = k.before
+    ), free as materialized (
+      select n.* from next n
+      where n.before is null or n.before in (select b.action_id from before b)
     )
-    select array_agg(k.next) filter (where k.is_free), array_agg(k.before) filter (where k.is_free and k.before is not null),
-        coalesce(array_agg(k.lane) filter (where not k.is_free), '{}')
-      into v_next, v_before, v_stuck from known k;
+    select array(select f.next from free f), array(select f.before from free f where f.before is not null),
+        array(select k.lane from line k except select f.lane from free f)
+      into v_next, v_before, v_stuck;
 
     -- Of a queue whose next row is locked, one mark stays.
     v_keep := array(select distinct on (d.lane) d.action_id from outbox.delivery d
       where d.action_id = any (v_marked) and d.lane = any (v_stuck) order by d.lane, d.turn desc, d.place);
 
     update outbox.delivery d set turn = false
-      where d.action_id = any (v_marked) and d.turn and d.closed_at is not null and d.lane <> all (v_stuck);
+      where d.action_id = any (v_marked) and d.turn and d.lane <> all (v_stuck);
     get diagnostics v_count = row_count;
     v_moved := v_moved + v_count;
     update outbox.delivery d set turn = false, due_at = null, updated_at = clock_timestamp() where d.action_id = any (v_before);
