@@ -20,11 +20,11 @@ use crate::proving::fake::{Behaviour, Fake, Seen};
 /// A mistake that is put in on purpose, to see whether the referee finds it. The destination breaks its word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plant {
-    /// It confirms one order and does nothing.
+    /// It confirms what comes under a key, and does nothing.
     Liar,
     /// It forgets its keys at once.
     Forgetful,
-    /// It does for one order what it says that it has refused.
+    /// It does what it says that it has refused.
     Sneak,
 }
 
@@ -98,8 +98,6 @@ struct Book {
     visible: Vec<Uptime>,
     receipts: usize,
     questions: usize,
-    /// The order that a planted mistake is made with.
-    planted: Option<u32>,
 }
 
 fn locked(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
@@ -154,8 +152,8 @@ impl Book {
             let given = behaviour(did, &receipt, true, kind == Kind::Conflict);
             return self.written(request, told, Some(receipt), unhurried(given, mood, seen));
         }
-        let sneaks = did == Move::Refuse && self.errs(Plant::Sneak, order);
-        let lies = did == Move::Answer && kind == Kind::Keyed && self.errs(Plant::Liar, order);
+        let sneaks = did == Move::Refuse && self.plant == Some(Plant::Sneak);
+        let lies = did == Move::Answer && kind.memory().is_some() && self.plant == Some(Plant::Liar);
         if !(did.takes_effect() || sneaks) || lies {
             let given = behaviour(did, "r-0", false, false);
             return self.written(request, did.told(), None, unhurried(given, mood, seen));
@@ -186,15 +184,6 @@ impl Book {
         let given = behaviour(did, &receipt, false, false);
         request.took_effect = kind != Kind::ReadOnly;
         self.written(request, did.told(), Some(receipt), unhurried(given, mood, seen))
-    }
-
-    /// Whether this mistake is made with this order: the first that it can be made with, and always with that.
-    fn errs(&mut self, plant: Plant, order: Option<u32>) -> bool {
-        let errs = self.plant == Some(plant) && (self.planted.is_none() || self.planted == order);
-        if errs {
-            self.planted = order;
-        }
-        errs
     }
 
     /// What is remembered under a key: nothing once its time is over.
