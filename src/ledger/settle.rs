@@ -152,10 +152,7 @@ impl Ledger {
 }
 
 /// Both in one transaction; `None` where turns could not be given, and then nothing was settled either.
-async fn settle_and_promote(
-    session: &mut Session,
-    params: &[&dyn Param],
-) -> Result<Option<Vec<SqlRow>>, LedgerError> {
+async fn settle_and_promote(session: &mut Session, params: &[&dyn Param]) -> Result<Option<Vec<SqlRow>>, LedgerError> {
     let transaction = session.transaction().await?;
     let rows = transaction.query(SETTLE, params).await?;
     match transaction.query(PROMOTE, &[]).await.map_err(LedgerError::from) {

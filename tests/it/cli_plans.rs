@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use crate::support::Database;
+use crate::support::ledger::session_settings;
 
-const SESSION: &str = include_str!("../../src/ledger/session.rs");
 const LIST: &str = include_str!("../../sql/list.sql");
 const LIST_OPEN: &str = include_str!("../../sql/list_open.sql");
 const LIST_NOT_DONE: &str = include_str!("../../sql/list_not_done.sql");
@@ -35,8 +35,7 @@ async fn fill(db: &Database) {
 
 /// The plan of a statement under the settings of the ledger's own sessions: its pages, and the tables it reads whole.
 async fn cost(db: &Database, types: &str, statement: &str, arguments: &str) -> (i64, Vec<String>) {
-    let (_, rest) = SESSION.split_once("const SETTINGS: &str = \"").expect("the settings");
-    let settings = rest.split_once("\";").expect("their end").0;
+    let settings = session_settings();
     let session = db.session().await;
     session.batch_execute(&format!("{settings}; prepare it ({types}) as {statement}")).await.expect("prepared");
     let sql = format!("explain (analyze, buffers, timing off, format json) execute it ({arguments})");

@@ -186,6 +186,7 @@ const VIOLATIONS: &[(&str, &str)] = &[
     ("lifted_by_someone", "insert into outbox.revocation (lifted_at) values (now())"),
     ("revokes_something", "insert into outbox.revocation (tenant) values (null)"),
     ("destination_fits", "insert into outbox.resume_request values ('', now(), 'ops', 'because')"),
+    ("ledger_is_one", "insert into outbox.ledger (the_only_one) values (false)"),
 ];
 
 /// So that an insert has to say only what is wrong.

@@ -4,19 +4,12 @@ use serde_json::Value;
 use tokio_postgres::Client;
 
 use crate::support::Database;
-use crate::support::ledger::NOTE;
+use crate::support::ledger::{NOTE, session_settings};
 
 const CLAIM: &str = include_str!("../../sql/claim.sql");
 const NEXT_DUE: &str = include_str!("../../sql/next_due.sql");
 const STATS: &str = include_str!("../../sql/stats.sql");
 const LIST_HELD: &str = include_str!("../../sql/list_held.sql");
-const SESSION: &str = include_str!("../../src/ledger/session.rs");
-
-/// The settings of the ledger's own sessions.
-fn settings() -> &'static str {
-    let (_, rest) = SESSION.split_once("const SETTINGS: &str = \"").expect("the settings");
-    rest.split_once("\";").expect("their end").0
-}
 
 /// A session like the ledger's, with its statements prepared.
 async fn prepared(db: &Database) -> Client {
@@ -25,7 +18,7 @@ async fn prepared(db: &Database) -> Client {
         "{}; prepare claim (text[], boolean[], int[], bigint[], text[], bytea[], boolean[], text, bytea,
          int[], text[], boolean[], text[], int[], bigint, bigint, bigint, timestamptz[]) as {CLAIM};
          prepare next_due (text[], boolean[], timestamptz[]) as {NEXT_DUE}",
-        settings()
+        session_settings()
     );
     session.batch_execute(&statements).await.expect("prepared");
     session

@@ -21,7 +21,7 @@ const SPY: &str = "
       on conflict do nothing;
       return null;
     end $$;
-    create trigger spy after update on outbox.delivery for each statement execute function public.spy()";
+    create trigger spy after update on outbox.delivery for each row execute function public.spy()";
 
 /// What a session of this database has, unless it says otherwise.
 const OTHERWISE: &str = "

@@ -207,7 +207,7 @@ async fn r7_what_is_being_compensated_just_now_stays_too() {
 }
 
 #[tokio::test]
-async fn r5_a_batch_is_a_thousand_and_reads_only_what_is_old() {
+async fn r5_b57_a_batch_is_a_thousand_and_reads_only_what_is_old_until_nothing_is_left() {
     let db = Database::new().await;
     db.run("select outbox.enqueue('note.publish', '{}', n::text) from generate_series(1, 2300) n").await;
     close(&db, "terminal_failure", "31 days").await;

@@ -81,9 +81,9 @@ fn b75_what_a_later_version_knows_is_not_called_unknown() {
     assert_eq!(
         refused(&text),
         [
-            "outboxd.toml:17: `place` in [contract.c.key] `prop:` is not supported by this version; it can be \
+            "outboxd.toml:18: `place` in [contract.c.key] `prop:` is not supported by this version; it can be \
              `header:Name`, `json:/pointer`, `form:name`, `query:name`, `path:name` or `gql-var:name.name`",
-            "outboxd.toml:19: `error` in [contract.c.rule.when] is not supported by this version",
+            "outboxd.toml:20: `error` in [contract.c.rule.when] is not supported by this version",
         ]
     );
 }

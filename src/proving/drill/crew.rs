@@ -135,6 +135,21 @@ impl Crew {
         self.workers[worker].daemon.is_some() && !self.workers[worker].told_to_end
     }
 
+    /// Waits until workers have ended because the database is not the one that it was. Returns how many have, within the
+    /// bound.
+    pub async fn refused(&mut self, within: Duration) -> usize {
+        let end = Uptime::now().plus(within);
+        let mut refused = 0;
+        for worker in &mut self.workers {
+            let Some(daemon) = &mut worker.daemon else { continue };
+            if daemon.ended(end.left()).await.is_ok() && daemon.log().contains("ledger refused") {
+                worker.daemon = None;
+                refused += 1;
+            }
+        }
+        refused
+    }
+
     /// Asks every worker to drain. What went wrong, if anything.
     pub async fn dismiss(&mut self) -> Vec<String> {
         let mut wrong = Vec::new();

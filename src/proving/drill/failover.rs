@@ -16,6 +16,8 @@ use super::promise::{Promise, Violation};
 use super::records::{Desk, What, World};
 use super::{DrillError, desk, ledger, referee, rest, set};
 use crate::clock::{Uptime, wall};
+use crate::core::target::Secret;
+use crate::ledger::accept_cluster;
 use crate::proving::session;
 
 /// Daemons.
@@ -148,6 +150,16 @@ pub async fn run(binary: &Path, seed: u64) -> Result<Failover, DrillError> {
     let failed_over = wall();
     tokio::task::block_in_place(|| stage.cluster.fail_over())?;
     session::connect(&stage.url).await?.execute("select pg_promote()", &[]).await?;
+    let refused = stage.crew.refused(SOON).await;
+    let unasked =
+        { stage.outside.records().0.iter().filter(|request| request.at > failed_over + CLAIMED_BEFORE).count() };
+    // A person has looked at what may be lost.
+    accept_cluster(&Secret::new(stage.url.clone())).await?;
+    for worker in 0..WORKERS {
+        if !stage.crew.goes_on(worker) {
+            stage.crew.raise(worker)?;
+        }
+    }
     let rested = rest(&mut stage, &mut diary).await?;
     diary.deserters.extend(stage.crew.dismiss().await);
 
@@ -164,7 +176,8 @@ pub async fn run(binary: &Path, seed: u64) -> Result<Failover, DrillError> {
         rested: rested.then(wall),
         deserters: diary.deserters,
     };
-    Ok(judged(&world, seed, (stopped, resumed, failed_over), Uptime::now().since(begun)))
+    let moments = Moments { stopped, resumed, failed_over, refused, unasked };
+    Ok(judged(&world, seed, moments, Uptime::now().since(begun)))
 }
 
 fn signal(stage: &mut Stage, signal: Signal) -> Result<(), DrillError> {
@@ -192,10 +205,21 @@ async fn arrived(stage: &Stage, orders: usize) {
     }
 }
 
+/// When what happened, and what came of it at once.
+struct Moments {
+    stopped: SystemTime,
+    resumed: SystemTime,
+    failed_over: SystemTime,
+    /// Daemons that ended since the database was another one.
+    refused: usize,
+    /// Requests after the failover, before a person had accepted it.
+    unasked: usize,
+}
+
 fn judged(
     world: &World,
     seed: u64,
-    (stopped, resumed, failed_over): (SystemTime, SystemTime, SystemTime),
+    Moments { stopped, resumed, failed_over, refused, unasked }: Moments,
     took: Duration,
 ) -> Failover {
     let parted = |order: Option<u32>, part| order.is_some_and(|order| part_of(order) == part);
@@ -236,6 +260,11 @@ fn judged(
             "while the database is stopped nothing is claimed or sent",
             meanwhile == 0,
             format!("{meanwhile} requests later than {} s after the stop", CLAIMED_BEFORE.as_secs()),
+        ),
+        claim(
+            "daemons notice that another database has taken over, and end until a person has accepted it",
+            refused == WORKERS && unasked == 0,
+            format!("{refused} of {WORKERS} ended; {unasked} requests before it was accepted"),
         ),
         claim(
             "an action is lost with the state change it belongs to, or not at all",

@@ -165,3 +165,15 @@ pub fn accepted(claimed: &Claimed) -> Settlement {
 pub async fn standing(ledger: &Ledger, settlement: &Settlement) -> Standing {
     ledger.standing(&[settlement]).await.unwrap().remove(&settlement.action).expect("a row")
 }
+
+/// The settings of the ledger's own sessions, as statements.
+pub fn session_settings() -> String {
+    let source = include_str!("../../../src/ledger/session.rs");
+    let (_, rest) = source.split_once("const SETTINGS: ").expect("the settings");
+    let (table, _) = rest.split_once("];").expect("their end");
+    let pair = regex::Regex::new(r#"\("([a-z_]+)", "([^"]+)"\)"#).expect("a pattern");
+    let settings: Vec<String> =
+        pair.captures_iter(table).map(|found| format!("set {} = {}", &found[1], &found[2])).collect();
+    assert!(settings.len() > 5, "{settings:?}");
+    settings.join("; ")
+}

@@ -16,7 +16,7 @@ pub use database::Database;
 pub use ears::Ears;
 pub use front::Front;
 pub use gate::GatedClaim;
-pub use pooler::Pooler;
 pub use outboxd::proving::proxy::Proxy;
+pub use pooler::Pooler;
 pub use shelf::Shelf;
 pub use world::World;
