@@ -197,6 +197,10 @@ impl Claimer {
         for ((route, writes), held) in first {
             self.write_and_start(&self.roster.routes[route], writes, held).await;
         }
+        // Where those that have more can take no more and others could, waiting for a slot would be deaf to the bell.
+        let open = self.open();
+        let room = self.slots.room(&open);
+        let none_has_room = !room.contains(&true);
         let (mut hungry, mut partly) = (false, false);
         for next in claims.next_after {
             if let Some((at, _)) = self.stream(&next.operation, next.asks) {
@@ -208,7 +212,7 @@ impl Claimer {
                 let ate_all = eaten >= shares[at];
                 let more = self.walk.went(at, next.after, eaten);
                 self.walk.hungry[at] = ate_all || more;
-                hungry |= ate_all;
+                hungry |= ate_all && (room[at] || none_has_room);
                 partly |= more && !ate_all;
             }
         }

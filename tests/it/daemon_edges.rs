@@ -124,6 +124,27 @@ async fn b37_a_daemon_whose_clock_runs_ahead_takes_no_living_lease_and_nothing_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn b41_an_operation_whose_slots_all_hang_does_not_make_the_daemon_deaf_to_the_bell() {
+    let mut world = World::new().await;
+    world.dispatcher = "lease_margin = \"500ms\"\npoll_interval = \"60s\"".into();
+    world.also("note.hang", "/hang", "effect = \"keyed\"\ntimeout = \"60s\"\nmax_in_flight = 2");
+    world.fake.behave(|seen, _| match seen.path.as_str() {
+        "/hang" => Behaviour::accept().withholding(),
+        _ => Behaviour::accept(),
+    });
+    for n in 0..10 {
+        world.db.enqueue("note.hang", "{}", &format!("hang-{n}")).await;
+    }
+    let _daemon = world.daemon().await;
+    world.fake.wait_seen(2).await.expect("both slots are taken");
+    for n in 0..3 {
+        let quick = world.enqueue(&format!("quick-{n}")).await;
+        world.until(quick, "succeeded").await;
+    }
+    assert_eq!(world.fake.seen().iter().filter(|seen| seen.path == "/hang").count(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn b40_b51_a_call_that_takes_long_holds_no_lock_no_transaction_and_nobody_up() {
     let mut world = World::new().await;
     world.operation = keyed("30s", "");

@@ -69,6 +69,7 @@ fn what_is_written_is_what_is_read() {
         [Next::Succeeded, Next::TerminalFailure, Next::Pending { delay }, Next::RetryableFailure { delay }, Next::Held];
     for (next, sent) in nexts.into_iter().zip(SENT.into_iter().cycle()) {
         (kept.settlement.transition.next, kept.settlement.transition.sent) = (next, sent);
+        kept.settlement.queue = queue_after(&kept.settlement.transition, false);
         kept.settlement.row.sent_under = SentUnder::Mixed;
         assert_eq!(again(&kept).as_ref(), Some(&kept));
     }
