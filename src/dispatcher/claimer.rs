@@ -158,7 +158,7 @@ impl Claimer {
         // What a tenant has due that has all it may is not to be had either.
         let full = shares.contains(&0) || self.slots.some_tenant_is_full();
         if wants.is_empty() {
-            return Ok(Found { some: false, hungry: true, partly: false, full, passed_over: false });
+            return Ok(Found { some: false, hungry: true, partly: false, full, passed_over: false, others: false });
         }
         let longest_lease = wants.iter().map(|want| want.timeout.saturating_add(want.margin)).max();
         let asked = Uptime::now();
@@ -197,10 +197,6 @@ impl Claimer {
         for ((route, writes), held) in first {
             self.write_and_start(&self.roster.routes[route], writes, held).await;
         }
-        // Where those that have more can take no more and others could, waiting for a slot would be deaf to the bell.
-        let open = self.open();
-        let room = self.slots.room(&open);
-        let none_has_room = !room.contains(&true);
         let (mut hungry, mut partly) = (false, false);
         for next in claims.next_after {
             if let Some((at, _)) = self.stream(&next.operation, next.asks) {
@@ -212,7 +208,7 @@ impl Claimer {
                 let ate_all = eaten >= shares[at];
                 let more = self.walk.went(at, next.after, eaten);
                 self.walk.hungry[at] = ate_all || more;
-                hungry |= ate_all && (room[at] || none_has_room);
+                hungry |= ate_all;
                 partly |= more && !ate_all;
             }
         }
@@ -220,8 +216,12 @@ impl Claimer {
             some |= self.give_turns().await?;
         }
         let passed_over = self.walk.passes_over(some, passed_over);
+        let others = hungry && {
+            let open = self.open();
+            self.slots.room(&open).contains(&true)
+        };
         // What waits for room waits for a slot.
-        Ok(Found { some, hungry, partly, full: full || claims.heavy, passed_over })
+        Ok(Found { some, hungry, partly, full: full || claims.heavy, passed_over, others })
     }
 
     /// How many requests may leave now: as pauses and rates have it.

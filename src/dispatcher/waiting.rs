@@ -10,6 +10,10 @@ use crate::ledger::{LedgerError, next_due_in};
 /// While more is due than slots are free: how long a claim waits for slots to come together.
 const COALESCE: Duration = Duration::from_millis(3);
 
+/// Nobody hears the bell while slots are waited for. Where streams that are not full could take what it rings for, that
+/// is borne for so long: slots that come faster than this are worth more than the way to the door and back.
+const DEAF: Duration = Duration::from_millis(20);
+
 /// Tokens that come within that time are waited for awake.
 const TOKENS: Duration = Duration::from_millis(60);
 
@@ -78,10 +82,11 @@ impl Claimer {
     /// More is due than there were slots for: waits until a claim is worth its way.
     async fn await_slots(&self, found: Found) {
         if found.full && !found.partly {
-            let opens = self.opens_in();
+            let longest = if found.others { DEAF } else { self.settings.poll_interval };
+            let wait = self.opens_in().min(longest);
             tokio::select! {
                 () = self.slots.freed() => {}
-                () = tokio::time::sleep(opens.min(self.settings.poll_interval)) => {}
+                () = tokio::time::sleep(wait) => {}
                 () = self.pauses.sooner() => {}
                 () = self.stop.drain.cancelled() => return,
             }

@@ -18,6 +18,8 @@ pub struct Found {
     pub full: bool,
     /// Nothing was found, and some stream with room had no share this time: the next claim is another one's turn.
     pub passed_over: bool,
+    /// Some stream had more due than it could take, and some stream can still take something.
+    pub others: bool,
 }
 
 /// Where the claims have got to. A claim looks at a part of the tenants; several make a round.
