@@ -21,9 +21,8 @@ use super::slots::{Open, Slot, Slots, Stream};
 use super::walk::{Found, Walk};
 use super::{Settings, Stop};
 use crate::clock::Uptime;
-use crate::core::contract::Effect;
 use crate::core::next_step::{Plan, next_step};
-use crate::ledger::{Claimed, InventoryRow, Ledger, LedgerError, Recognised, Room, Want};
+use crate::ledger::{Claimed, Ledger, LedgerError, Room, Want};
 use crate::log::events;
 
 /// Claims until it is told to stop.
@@ -305,30 +304,6 @@ impl Claimer {
                 }
             }
         }
-    }
-
-    async fn write_inventory(&self) -> Result<(), LedgerError> {
-        self.ledger.check_schema().await?;
-        let Recognised { ledger, readable } = self.ledger.recognise().await?;
-        if !readable {
-            events::cluster_unreadable();
-        }
-        self.journal.replay(&self.ledger, ledger).await?;
-        let effect = |of| Effect::ALL.iter().find(|(e, _)| *e == of).map_or("", |(_, name)| *name);
-        let rows: Vec<InventoryRow<'_>> = (self.roster.routes.iter().map(|r| &r.operation))
-            .map(|operation| InventoryRow {
-                operation: &operation.name,
-                destination: &operation.target,
-                effect: effect(operation.terms.policy.effect),
-                contract: &operation.terms.contract.name,
-                meaning: &operation.meaning,
-                owner: &operation.owner,
-                absence: operation.terms.contract.absence(),
-                hold_on_failure: operation.hold_on_failure,
-                body_max: self.settings.body_max_bytes,
-            })
-            .collect();
-        self.ledger.write_inventory(&rows).await
     }
 }
 

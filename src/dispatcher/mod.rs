@@ -4,6 +4,7 @@ mod claimer;
 mod delivery;
 mod edge;
 mod health;
+mod inventory;
 mod janitor;
 mod journal;
 mod orphans;
