@@ -87,7 +87,8 @@ grant insert (operation, destination, effect, contract, meaning, owner, absence,
 grant select on outbox.tombstone to outbox_dispatcher;
 grant select, insert, update, delete on outbox.daemon to outbox_dispatcher;
 grant select on outbox.resume_request to outbox_dispatcher;
-grant execute on function outbox.schema_version(), outbox.took_effect(uuid), outbox.recognise(bigint, int)
+grant execute on function outbox.schema_version(), outbox.took_effect(uuid), outbox.recognise(),
+    outbox.same_cluster(bigint, int)
   to outbox_dispatcher; -- whoever accepts another cluster is the owner
 -- Run as their owner: which row of a serial queue has the turn.
 grant execute on function outbox.promote(int), outbox.mend_queues(bigint, int) to outbox_dispatcher;

@@ -1,5 +1,4 @@
--- Which ledger this is, and which cluster it was used on last. Where that is not known, this cluster is remembered.
+-- Which ledger this is, and on which cluster. Where that is not known yet, this cluster is remembered.
 --
--- $1 bigint system identifier of this cluster, $2 int its timeline; null = not readable
--- Rows: one; `system_identifier` and `timeline` as remembered.
-select ledger_id, system_identifier, timeline from outbox.recognise($1::bigint, $2::int)
+-- Rows: one; null = not readable. Raises OB421 where it is not the cluster or the timeline that is remembered.
+select ledger_id, system_identifier, timeline from outbox.recognise()

@@ -245,6 +245,10 @@ impl Dispatcher {
             () = stop.abandon.cancelled() => Ok(()),
         };
 
+        if claimed.is_err() {
+            // Nobody may be there to write to: what is under way is bounded as in any stop.
+            stop.drain.cancel();
+        }
         // The claimer is gone; the deliveries under way hold what senders there are.
         events::draining(counts.in_use(), drain_timeout);
         let (unsettled, ()) = tokio::join!(settler, orphans.give_back_all(&ledger, 2 * LAST_WORDS));

@@ -1,8 +1,13 @@
 //! Which ledger this is, and whether it is still on the cluster and the timeline that it was used on last: after a failover
 //! to an asynchronous replica or from a backup, what was recorded and sent may have been lost.
+//!
+//! From then on every new session is asked whether it is where the others were, before anything is done in it: one that ends
+//! is replaced without a word, perhaps by one with the server that has taken over.
 
-use tokio_postgres::Client;
-use tokio_postgres::types::FromSqlOwned;
+use std::sync::{Arc, OnceLock};
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Error, GenericClient};
 use uuid::Uuid;
 
 use super::session::session_config;
@@ -10,14 +15,26 @@ use super::{Ledger, LedgerError};
 use crate::core::target::Secret;
 
 const RECOGNISE: &str = include_str!("../../sql/recognise.sql");
-const TIMELINE: &str = include_str!("../../sql/timeline.sql");
-const SYSTEM: &str = "select system_identifier from pg_control_system()";
+const SAME_CLUSTER: &str = include_str!("../../sql/same_cluster.sql");
 
-/// The cluster, as far as it can be read.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+/// The cluster, as far as it could be read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Cluster {
     system_identifier: Option<i64>,
     timeline: Option<i32>,
+}
+
+/// Where sessions have to be, once that is known.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Whereabouts(Arc<OnceLock<Cluster>>);
+
+impl Whereabouts {
+    /// Refused by the server where this session is not there.
+    pub async fn compare(&self, session: &impl GenericClient) -> Result<(), Error> {
+        let Some(Cluster { system_identifier, timeline }) = self.0.get() else { return Ok(()) };
+        let params: [(&(dyn ToSql + Sync), Type); 2] = [(system_identifier, Type::INT8), (timeline, Type::INT4)];
+        session.query_typed(SAME_CLUSTER, &params).await.map(drop)
+    }
 }
 
 /// A ledger that is where it was.
@@ -25,28 +42,22 @@ struct Cluster {
 pub struct Recognised {
     /// Its own name, made with its schema.
     pub ledger: Uuid,
-    /// Whether the cluster could be read. Where it could not, nothing was compared.
+    /// Whether the cluster could be read. What could not be is not compared.
     pub readable: bool,
 }
 
 impl Ledger {
-    /// Says which ledger this is, and remembers the cluster where none was.
+    /// Says which ledger this is, and remembers the cluster where none was. From then on no session of this ledger's is
+    /// used that is with another.
     ///
     /// # Errors
     /// Where it is not the cluster or the timeline that is remembered.
     pub async fn recognise(&self) -> Result<Recognised, LedgerError> {
-        let session = self.session().await?;
-        let now = read(session.plain()).await?;
-        let row = session.query_one(RECOGNISE, &[&now.system_identifier, &now.timeline]).await?;
-        let known: Cluster =
-            Cluster { system_identifier: row.try_get("system_identifier")?, timeline: row.try_get("timeline")? };
-        let differs = |known: Option<i64>, now: Option<i64>| known.zip(now).is_some_and(|(known, now)| known != now);
-        if differs(known.system_identifier, now.system_identifier)
-            || differs(known.timeline.map(i64::from), now.timeline.map(i64::from))
-        {
-            return Err(LedgerError::OtherCluster { was: known.to_string(), is: now.to_string() });
-        }
-        let readable = now.system_identifier.is_some() && now.timeline.is_some();
+        let row = self.session().await?.query_one(RECOGNISE, &[]).await?;
+        let here = Cluster { system_identifier: row.try_get("system_identifier")?, timeline: row.try_get("timeline")? };
+        let readable = here.system_identifier.is_some() && here.timeline.is_some();
+        // What it was at the first time, it is each time.
+        let _ = self.whereabouts.0.set(here);
         Ok(Recognised { ledger: row.try_get("ledger_id")?, readable })
     }
 }
@@ -57,38 +68,5 @@ pub async fn accept_cluster(url: &Secret) -> Result<String, LedgerError> {
     let (client, connection) = config.connect(tls).await?;
     // Ends when the client is dropped.
     tokio::spawn(connection);
-    let now = read(&client).await?;
-    client.execute("select outbox.accept_cluster($1, $2)", &[&now.system_identifier, &now.timeline]).await?;
-    Ok(now.to_string())
-}
-
-async fn read(client: &Client) -> Result<Cluster, LedgerError> {
-    Ok(Cluster { system_identifier: value(client, SYSTEM).await?, timeline: value(client, TIMELINE).await? })
-}
-
-/// The one value of a question, unnamed, so that a pooler lets it pass.
-async fn value<T: FromSqlOwned>(client: &Client, question: &str) -> Result<Option<T>, LedgerError> {
-    match client.query_typed(question, &[]).await.map_err(LedgerError::from) {
-        Ok(rows) => Ok(rows.first().map(|row| row.try_get(0)).transpose()?),
-        Err(error) => unreadable(error),
-    }
-}
-
-/// What this server doesn't have or doesn't let us see is not compared.
-fn unreadable<T>(error: LedgerError) -> Result<Option<T>, LedgerError> {
-    if error.is_session() { Err(error) } else { Ok(None) }
-}
-
-impl std::fmt::Display for Cluster {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // As PostgreSQL's tools print it.
-        match self.system_identifier {
-            Some(identifier) => write!(f, "system identifier {}", identifier.cast_unsigned())?,
-            None => f.write_str("a system identifier that cannot be read")?,
-        }
-        match self.timeline {
-            Some(timeline) => write!(f, ", timeline {timeline}"),
-            None => f.write_str(", a timeline that cannot be read"),
-        }
-    }
+    Ok(client.query_one("select outbox.accept_cluster()", &[]).await?.try_get(0)?)
 }

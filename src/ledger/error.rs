@@ -51,15 +51,13 @@ pub enum LedgerError {
     },
     /// What is remembered of its cluster is not what it is.
     #[error(
-        "this ledger was last used on another cluster or timeline ({was}; now {is}). A failover or a restored backup may \
+        "this ledger was last used on another cluster or timeline ({0}). A failover or a restored backup may \
          have lost what was recorded, and sent: compare with the destinations, then run `outboxd migrate --accept-timeline`"
     )]
-    OtherCluster {
-        /// As remembered.
-        was: String,
-        /// As read.
-        is: String,
-    },
+    OtherCluster(
+        /// As remembered, and as read.
+        String,
+    ),
     /// The journal was written for another ledger.
     #[error(
         "the journal was written for another ledger ({theirs}, this one is {ours}); use the database that it belongs to, \
@@ -89,14 +87,14 @@ impl LedgerError {
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => true,
             Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
             Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
-            Self::OtherCluster { .. } | Self::OtherLedger { .. } => false,
+            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
         }
     }
 
     /// Whether this is not the ledger that it was, which only a person can judge.
     pub fn is_stranger(&self) -> bool {
         match self {
-            Self::OtherCluster { .. } | Self::OtherLedger { .. } => true,
+            Self::OtherCluster(_) | Self::OtherLedger { .. } => true,
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
             Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
             Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
@@ -110,7 +108,7 @@ impl LedgerError {
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
             Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
             Self::Unreadable { .. } | Self::Migration(_) => false,
-            Self::OtherCluster { .. } | Self::OtherLedger { .. } => false,
+            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
         }
     }
 
@@ -122,14 +120,14 @@ impl LedgerError {
             Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => false,
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
             Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
-            Self::OtherCluster { .. } | Self::OtherLedger { .. } => false,
+            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
         }
     }
 
     /// Whether the session itself is gone or useless, so that nothing can be said about the statement.
     pub fn is_session(&self) -> bool {
         match self {
-            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => true,
+            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly | Self::OtherCluster(_) => true,
             // 57P01..57P05: shutdown; 25006: read-only; 08: connection; 53: out of resources
             Self::Refused { sqlstate, .. } => {
                 sqlstate.starts_with("57P")
@@ -139,7 +137,7 @@ impl LedgerError {
             }
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
             Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
-            Self::OtherCluster { .. } | Self::OtherLedger { .. } => false,
+            Self::OtherLedger { .. } => false,
         }
     }
 }
@@ -154,6 +152,7 @@ impl LedgerError {
 impl From<tokio_postgres::Error> for LedgerError {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.as_db_error() {
+            Some(db) if db.code().code() == OTHER_CLUSTER => Self::OtherCluster(db.message().to_owned()),
             Some(db) => Self::Refused { sqlstate: db.code().code().to_owned(), message: db.message().to_owned() },
             None => Self::Unreachable(chain(&error)),
         }
@@ -175,6 +174,9 @@ impl From<deadpool_postgres::PoolError> for LedgerError {
         }
     }
 }
+
+/// SQLSTATE of `outbox.same_cluster`.
+const OTHER_CLUSTER: &str = "OB421";
 
 /// What the session hook says where it finds a read-only session.
 pub(super) const READ_ONLY: &str = "read-only session";

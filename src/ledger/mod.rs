@@ -60,6 +60,7 @@ pub struct Ledger {
     /// Whether one of its sessions turned out to lead through a pooler.
     pooled: Arc<AtomicBool>,
     distrust: statement::Distrust,
+    whereabouts: cluster::Whereabouts,
     worker: String,
 }
 

@@ -12,6 +12,7 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Error, SimpleQueryMessage, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::cluster::Whereabouts;
 use super::error::READ_ONLY;
 use super::statement::Distrust;
 use super::{Ledger, LedgerError, tls};
@@ -67,11 +68,13 @@ pub fn connect(url: &Secret, pool_size: u32, worker: impl Into<String>) -> Resul
     let manager = Manager::from_connect(config, opener, ManagerConfig { recycling_method: RecyclingMethod::Fast });
     let (found, distrust) = (Arc::clone(&pooled), Distrust::default());
     let distrusts = distrust.clone();
+    let whereabouts = Whereabouts::default();
+    let expected = whereabouts.clone();
     let pool = Pool::builder(manager)
         .max_size(usize::try_from(pool_size).unwrap_or(usize::MAX))
         .post_create(Hook::async_fn(move |client, _| {
-            let pooled = found.load(Ordering::Acquire);
-            Box::pin(async move { begin(client, pooled).await })
+            let (pooled, expected) = (found.load(Ordering::Acquire), expected.clone());
+            Box::pin(async move { begin(client, pooled, &expected).await })
         }))
         .pre_recycle(Hook::sync_fn(move |_, metrics| match distrusts.trusts(metrics.created) {
             true => Ok(()),
@@ -79,11 +82,11 @@ pub fn connect(url: &Secret, pool_size: u32, worker: impl Into<String>) -> Resul
         }))
         .build()
         .map_err(|e| LedgerError::Unreachable(e.to_string()))?;
-    Ok(Ledger { pool, pooled, distrust, worker: worker.into() })
+    Ok(Ledger { pool, pooled, distrust, whereabouts, worker: worker.into() })
 }
 
 /// What a new session begins with.
-async fn begin(client: &ClientWrapper, pooled: bool) -> Result<(), HookError> {
+async fn begin(client: &ClientWrapper, pooled: bool, expected: &Whereabouts) -> Result<(), HookError> {
     if value(client, IS_READ_ONLY).await.map_err(HookError::Backend)?.as_deref() == Some("on") {
         return Err(HookError::message(READ_ONLY));
     }
@@ -91,6 +94,8 @@ async fn begin(client: &ClientWrapper, pooled: bool) -> Result<(), HookError> {
     if !pooled {
         let settings = settings("set") + NO_IDLE_LIMIT;
         client.batch_execute(&settings).await.map_err(HookError::Backend)?;
+        let client: &Client = client;
+        expected.compare(client).await.map_err(HookError::Backend)?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use deadpool_postgres::Object;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, IsolationLevel, Row, Statement};
 
+use super::cluster::Whereabouts;
 use super::param::Param;
 use super::session::{Way, local_settings};
 use super::{Ledger, LedgerError};
@@ -26,6 +27,7 @@ pub(super) struct Session {
     object: Object,
     way: Way,
     distrust: Distrust,
+    whereabouts: Whereabouts,
 }
 
 impl Ledger {
@@ -34,7 +36,7 @@ impl Ledger {
         let object = self.pool.get().await?;
         // Asked only now: whoever opened this one has told.
         let way = if self.is_pooled() { Way::Pooled } else { Way::Direct };
-        Ok(Session { object, way, distrust: self.distrust.clone() })
+        Ok(Session { object, way, distrust: self.distrust.clone(), whereabouts: self.whereabouts.clone() })
     }
 
     /// Whether sessions lead through a pooler, as far as any has been opened.
@@ -76,13 +78,13 @@ impl Session {
     /// Begins a transaction of several statements.
     pub async fn transaction(&mut self) -> Result<Transaction<'_>, Error> {
         let begun = self.object.build_transaction().start().await?;
-        Transaction::set_up(begun, self.way, self.distrust.clone()).await
+        Transaction::set_up(begun, self.way, self.distrust.clone(), &self.whereabouts).await
     }
 
     /// Begins one that sees the same from its first statement to its last, and writes nothing.
     pub async fn snapshot(&mut self) -> Result<Transaction<'_>, Error> {
         let begun = self.object.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-        Transaction::set_up(begun.start().await?, self.way, self.distrust.clone()).await
+        Transaction::set_up(begun.start().await?, self.way, self.distrust.clone(), &self.whereabouts).await
     }
 
     async fn unnamed(&self, sql: &str, params: &[&dyn Param]) -> Result<Vec<Row>, Error> {
@@ -90,13 +92,15 @@ impl Session {
         let params = typed(params);
         // Each is on its way before the first is waited for, so that a transaction never waits for us, and ends whoever
         // loses interest.
-        let (begun, rows, committed) = tokio::join!(
+        let (begun, same, rows, committed) = tokio::join!(
             biased;
             self.object.batch_execute(&begin),
+            self.whereabouts.compare(self.plain()),
             self.object.query_typed(sql, &params),
             self.object.batch_execute("commit"),
         );
         begun?;
+        same?;
         let rows = rows?;
         committed?;
         Ok(rows)
@@ -136,10 +140,14 @@ impl<'a> Transaction<'a> {
         transaction: deadpool_postgres::Transaction<'a>,
         way: Way,
         distrust: Distrust,
+        whereabouts: &Whereabouts,
     ) -> Result<Self, Error> {
         match way {
             Way::Direct => {}
-            Way::Pooled => transaction.batch_execute(local_settings()).await?,
+            Way::Pooled => {
+                transaction.batch_execute(local_settings()).await?;
+                whereabouts.compare(&*transaction).await?;
+            }
         }
         Ok(Self { transaction, distrust })
     }

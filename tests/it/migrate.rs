@@ -45,7 +45,8 @@ async fn b55_eight_at_once_on_an_empty_database_all_succeed_and_one_of_them_does
 async fn b55_a_migration_that_ended_halfway_is_finished_by_the_next() {
     let db = Database::new().await;
     db.run(
-        "drop table outbox.ledger; drop function outbox.schema_version, outbox.recognise, outbox.accept_cluster;
+        "drop table outbox.ledger; drop function outbox.schema_version, outbox.recognise, outbox.accept_cluster,
+          outbox.same_cluster, outbox.cluster_in_words, outbox.cluster;
         delete from outbox.schema_history where version = (select max(version) from outbox.schema_history)",
     )
     .await;

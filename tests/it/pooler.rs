@@ -8,6 +8,7 @@ use outboxd::proving::session;
 
 use crate::support::world::{NOTHING_PROMISED, SOON, keyed, lines_of};
 use crate::support::{Pooler, World};
+use crate::timeline::ELSEWHERE;
 
 /// Writes down under which settings deliveries are changed.
 const SPY: &str = "
@@ -127,6 +128,25 @@ async fn b47_without_notify_a_pooler_alone_is_enough() {
         world.until(action, "succeeded").await;
     }
     assert_eq!(daemon.terminate(SOON).await.expect("it drains").code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r11_behind_a_pooler_every_transaction_is_with_the_cluster_that_was_recognised() {
+    let Some((mut world, _pooler)) = pooled(|_, _| String::new()).await else { return };
+    world.dispatcher.push_str("\nnotify = false");
+    let mut daemon = world.daemon().await;
+    let before = world.enqueue("before").await;
+    world.until(before, "succeeded").await;
+    // A pooler goes over to another server without a word; no session of ours ends.
+    world.db.run(ELSEWHERE).await;
+    let after = world.enqueue("after").await;
+    assert_eq!(daemon.ended(SOON).await.expect("it ends").code(), Some(1));
+    let refused = lines_of(&daemon.log(), "ledger refused");
+    assert!(
+        refused.len() == 1 && refused[0]["error"].as_str().is_some_and(|e| e.contains("another cluster")),
+        "{refused:?}"
+    );
+    assert_eq!((world.fake.tally().requests, world.standing(after).await.fence), (1, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

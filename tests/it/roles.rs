@@ -254,7 +254,7 @@ async fn r24_a_dispatcher_can_do_nothing_but_its_work() {
     db.enqueue(NOTE, "{}", "k").await;
     let dispatcher = member(&db, "outbox_dispatcher").await;
     for sql in [
-        "select outbox.accept_cluster(1, 1)",
+        "select outbox.accept_cluster()",
         "update outbox.ledger set timeline = 2",
         "select outbox.enqueue('note.publish', '{}', 'k2')",
         "select outbox.cancel(gen_random_uuid(), 'me', 'why')",

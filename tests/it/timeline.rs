@@ -10,6 +10,11 @@ use outboxd::proving::session;
 use crate::support::World;
 use crate::support::world::{SOON, lines_of};
 
+/// From now on what is asked is another cluster.
+pub const ELSEWHERE: &str =
+    "create or replace function outbox.cluster(out system_identifier bigint, out timeline int) language sql
+       as $$ select 7, 1 $$";
+
 async fn accept(world: &World) -> String {
     let file = world.dir.path().join("accept.toml");
     std::fs::write(&file, world.config()).expect("a file");
@@ -56,24 +61,34 @@ async fn r11_another_timeline_is_refused_until_it_is_accepted() {
 async fn r11_another_cluster_that_is_met_at_a_reconnect_ends_a_running_daemon() {
     let world = World::new().await;
     let mut daemon = world.daemon().await;
-    world.db.run("update outbox.ledger set system_identifier = system_identifier + 1").await;
+    world.db.run(ELSEWHERE).await;
     let action = world.enqueue("before").await;
     world.until(action, "succeeded").await;
-    // Again and again: an idle session that ends is replaced without a word, and what meets no error compares nothing.
-    for _ in 0..40 {
-        world
-            .db
-            .run(
-                "select pg_terminate_backend(pid) from pg_stat_activity
-                   where application_name = 'outboxd' and datname = current_database()",
-            )
-            .await;
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-    }
+    // Idle sessions that end are replaced without a word, and no statement meets an error.
+    world
+        .db
+        .run(
+            "select pg_terminate_backend(pid) from pg_stat_activity
+               where application_name = 'outboxd' and datname = current_database()",
+        )
+        .await;
     let error = refuses(&mut daemon).await;
     assert!(error.contains("another cluster"), "{error}");
     let after = world.enqueue("after").await;
     assert_eq!((world.fake.tally().requests, world.standing(after).await.fence), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r11_no_new_session_is_used_that_is_with_another_cluster() {
+    let world = World::new().await;
+    let ledger = ledger::connect(&Secret::new(&world.url), 1, "w").expect("a ledger");
+    ledger.recognise().await.expect("remembered");
+    world.db.run(ELSEWHERE).await;
+    ledger.clock().await.expect("the session that is open is still where it was");
+    ledger.close_idle_sessions();
+    let refused = ledger.clock().await.expect_err("a new session");
+    assert!(matches!(refused, LedgerError::OtherCluster(_)), "{refused}");
+    assert!(refused.to_string().contains("; now system identifier 7, timeline 1)"), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,7 +113,7 @@ async fn r11_a_cluster_that_was_recovered_from_its_archive_is_another_timeline()
     tokio::time::timeout(SOON, recovered).await.expect("recovered");
     let ledger = ledger::connect(&Secret::new(&url), 2, "w").expect("a ledger");
     let refused = ledger.recognise().await.expect_err("another timeline");
-    assert!(matches!(refused, LedgerError::OtherCluster { .. }), "{refused}");
+    assert!(matches!(refused, LedgerError::OtherCluster(_)), "{refused}");
     assert!(refused.to_string().contains("timeline 2)"), "{refused}");
     let accepted = ledger::accept_cluster(&Secret::new(&url)).await.expect("accepted");
     assert!(accepted.ends_with("timeline 2"), "{accepted}");
@@ -114,6 +129,7 @@ async fn what_cannot_be_read_of_the_cluster_is_not_compared() {
             "create role narrow_{0} login superuser; alter role narrow_{0} nosuperuser;
              grant usage on schema outbox to narrow_{0}; grant all on all tables in schema outbox to narrow_{0};
              grant execute on all functions in schema outbox to narrow_{0};
+             alter function outbox.recognise() owner to narrow_{0};
              revoke execute on function pg_control_system() from public;
              revoke execute on function pg_walfile_name(pg_lsn) from public",
             world.db.name
