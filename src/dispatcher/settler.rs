@@ -1,6 +1,5 @@
 //! Writes decisions down, in batches; what was overtaken becomes late testimony.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -166,7 +165,7 @@ impl Settler {
         }
         let mut missing: Vec<Outcome> = Vec::new();
         for outcome in open.drain(..) {
-            if written.contains(&outcome.claimed.intent.id) {
+            if written.contains(&outcome.claimed.row.attempt) {
                 self.journal.forget(outcome.claimed.row.attempt);
                 telling::settled(&outcome, &self.tally);
             } else {
@@ -176,9 +175,7 @@ impl Settler {
         if missing.is_empty() {
             return Ok(());
         }
-        let by_action: HashMap<ActionId, &Settlement> = settlements.iter().map(|s| (s.action, s)).collect();
-        let asked: Vec<&Settlement> =
-            missing.iter().filter_map(|o| by_action.get(&o.claimed.intent.id).copied()).collect();
+        let asked: Vec<&Settlement> = settlements.iter().filter(|s| !written.contains(&s.row.attempt)).collect();
         let standing = match self.ledger.standing(&asked).await {
             Ok(standing) => standing,
             Err(error) if error.is_session() => {
@@ -192,7 +189,7 @@ impl Settler {
         };
         let mut late = Vec::new();
         for mut outcome in missing {
-            match standing.get(&outcome.claimed.intent.id) {
+            match standing.get(&outcome.claimed.row.attempt) {
                 Some(Standing::SettledBefore) => {
                     self.journal.forget(outcome.claimed.row.attempt);
                     telling::settled(&outcome, &self.tally);

@@ -221,6 +221,37 @@ async fn a_row_that_somebody_locks_for_long_holds_up_nobody_and_its_result_is_ke
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn r25_what_an_overtaken_claim_learnt_is_kept_where_its_successor_settles_with_it() {
+    let mut world = World::new().await;
+    world.operation = "effect = \"keyed\"\ntimeout = \"600ms\"\nbackoff = { initial = \"60s\", max = \"60s\" }".into();
+    world.dispatcher = "lease_margin = \"100ms\"\npoll_interval = \"200ms\"".into();
+    world.fake.behave(|seen, _| match seen.text().contains("slow") {
+        true => Behaviour::accept(),
+        false => Behaviour::accept().delayed(Duration::from_millis(50)),
+    });
+    // The settle of one action takes so long that another is answered, lapses and is claimed again by the same daemon:
+    // what both of its claims have to say is waiting when that settle is over.
+    let slow = world.enqueue("slow").await;
+    let action = world.enqueue("n-1").await;
+    world
+        .db
+        .run(&format!(
+            "create function public.slowly() returns trigger language plpgsql as
+               $$ begin perform pg_catalog.pg_sleep(1.7); return new; end $$;
+             create trigger slowly before insert on outbox.attempt for each row
+               when (new.action_id = '{slow}') execute function public.slowly()"
+        ))
+        .await;
+    let daemon = world.daemon().await;
+    world.until(slow, "succeeded").await;
+    world.until(action, "succeeded").await;
+    let told: Vec<_> = world.history(action).await.into_iter().map(|a| (a.kind, a.evidence, a.fence)).collect();
+    let late = ("late".to_owned(), "accepted".to_owned(), 1);
+    assert!(told.contains(&late), "{told:?}:\n{}", daemon.log());
+    assert_eq!(world.seen_of(action).len(), 1, "it was known to have happened");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn b44_b83_a_database_that_is_down_costs_little_and_deliveries_resume() {
     let mut cluster = Cluster::start(ClusterOptions::default().set("fsync", "off")).expect("a cluster of its own");
     let url = cluster.url("postgres", "postgres");

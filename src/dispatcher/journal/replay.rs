@@ -82,12 +82,12 @@ async fn try_to_write_down(ledger: &Ledger, kept: &Kept) -> Result<Fate, LedgerE
     let clock = ledger.clock().await?;
     let action = kept.settlement.action;
     let settlement = aged(kept, clock);
-    if ledger.settle(std::slice::from_ref(&settlement)).await?.contains(&action) {
+    if ledger.settle(std::slice::from_ref(&settlement)).await?.contains(&settlement.row.attempt) {
         return Ok(Fate::Written);
     }
     let standing = ledger.standing(&[&settlement]).await?;
     let sent = settlement.history.as_ref().filter(|history| history.kind == Step::Send);
-    match (standing.get(&action), sent) {
+    match (standing.get(&settlement.row.attempt), sent) {
         (None | Some(Standing::SettledBefore), _) => Ok(Fate::Known),
         // Only a send testifies. Where the row is still that worker's, its claim lapses and finds what this has told.
         (Some(Standing::Changed(_) | Standing::Overtaken), Some(history)) => {
