@@ -130,6 +130,10 @@ impl Settler {
             match (done, aside) {
                 (Ok(()), Some(_) | None) => {}
                 (Err(error), Some(_)) => {
+                    if error.is_of_the_ledger() {
+                        // What was prepared in them may be what is refused.
+                        self.ledger.close_idle_sessions();
+                    }
                     let wait = self.health.lost(Who::Settles, &error);
                     self.journal.hurry();
                     tokio::time::sleep(wait).await;
@@ -147,7 +151,7 @@ impl Settler {
     }
 
     /// What is left in `open` wants another round, and so does `locked` when somebody else lets go of its rows. Errors
-    /// are of the session; a statement that the server refuses is taken apart.
+    /// are of the session or of the ledger as a whole; a statement that the server refuses is taken apart.
     async fn settle_once(&self, open: &mut Vec<Outcome>, locked: &mut Vec<Outcome>) -> Result<(), LedgerError> {
         let settlements: Vec<Settlement> = open.iter().map(Outcome::settlement).collect();
         let settle = self.health.unless_slow(self.ledger.settle(&settlements), || self.journal.hurry());
@@ -155,6 +159,7 @@ impl Settler {
             Ok(written) => written,
             Err(error) if error.is_session() => return Err(error),
             Err(_) if open.len() > 1 => return self.one_by_one(open, locked).await,
+            Err(error) if error.is_of_the_ledger() => return Err(error),
             Err(error) => {
                 self.refused(open.drain(..), &error, locked);
                 return Ok(());
@@ -178,7 +183,7 @@ impl Settler {
         let asked: Vec<&Settlement> = settlements.iter().filter(|s| !written.contains(&s.row.attempt)).collect();
         let standing = match self.ledger.standing(&asked).await {
             Ok(standing) => standing,
-            Err(error) if error.is_session() => {
+            Err(error) if error.is_session() || error.is_of_the_ledger() => {
                 *open = missing;
                 return Err(error);
             }
@@ -239,19 +244,35 @@ impl Settler {
         Ok(())
     }
 
-    /// One bad row must not hold up the others.
+    /// One bad row must not hold up the others. What is said of each of them is not said of a row.
     async fn one_by_one(&self, open: &mut Vec<Outcome>, locked: &mut Vec<Outcome>) -> Result<(), LedgerError> {
         let mut rest = std::mem::take(open);
+        let (all, mut bad, mut why) = (rest.len(), Vec::new(), None);
         while let Some(outcome) = rest.pop() {
             let mut one = vec![outcome];
-            let done = Box::pin(self.settle_once(&mut one, locked)).await;
-            open.append(&mut one);
-            if let Err(error) = done {
-                open.append(&mut rest);
-                return Err(error);
+            match Box::pin(self.settle_once(&mut one, locked)).await {
+                Ok(()) => open.append(&mut one),
+                Err(error) if error.is_of_the_ledger() => {
+                    bad.append(&mut one);
+                    why = Some(error);
+                }
+                Err(error) => {
+                    [&mut one, &mut rest, &mut bad].into_iter().for_each(|left| open.append(left));
+                    return Err(error);
+                }
             }
         }
-        Ok(())
+        match why {
+            Some(error) if bad.len() == all => {
+                open.append(&mut bad);
+                Err(error)
+            }
+            Some(error) => {
+                self.refused(bad, &error, locked);
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 
     /// The server refused what concerns these rows alone. A lock passes; anything else does not, and the row is left to

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use outboxd::clock::stopwatch;
-use outboxd::proving::fake::Behaviour;
+use outboxd::proving::fake::{Behaviour, Gate};
 
 use crate::support::World;
 use crate::support::world::{SOON, keyed, lines, lines_of};
@@ -67,6 +67,28 @@ async fn b44_a_database_that_turns_the_daemon_away_in_any_way_is_waited_for() {
     }
     let (lost, back) = (lines_of(&daemon.log(), "ledger lost").len(), lines_of(&daemon.log(), "ledger back").len());
     assert_eq!((lost, back), (troubles.len(), troubles.len()), "one line each way:\n{}", daemon.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r11_a_result_that_a_missing_grant_keeps_out_is_kept_until_it_is_there() {
+    let (world, role) = as_a_role().await;
+    let gate = Gate::new();
+    let held = gate.clone();
+    world.fake.behave(move |_, _| Behaviour::accept().held_by(&held));
+    let daemon = world.daemon().await;
+    world.enqueue_many("n", 3).await;
+    world.fake.wait_seen(3).await.expect("under way");
+    world.db.run("revoke insert on outbox.attempt from outbox_dispatcher").await;
+    gate.open();
+    daemon.logged("ledger lost", SOON).await.expect("it is no matter of one row");
+    let next = world.enqueue("next").await;
+    world.fake.wait_until(Duration::from_millis(700), |tally| tally.requests > 3).await.expect_err("nothing is sent");
+    world.db.run("grant insert on outbox.attempt to outbox_dispatcher").await;
+    world.until(next, "succeeded").await;
+    world.until_count("select count(*) from outbox.status where state = 'succeeded'", 4).await;
+    let learnt = "select count(*) from outbox.attempt where evidence <> 'accepted' or kind <> 'send'";
+    assert_eq!((world.db.count(learnt).await, world.fake.tally().requests), (0, 4), "{role}");
+    assert_eq!(lines_of(&daemon.log(), "settle refused").len(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -31,7 +31,7 @@ impl Journal {
     /// ledger doesn't answer it goes on where it stopped.
     ///
     /// # Errors
-    /// Of the session; and where the file was written for another ledger.
+    /// Of the session and of the ledger as a whole; and where the file was written for another ledger.
     pub(in crate::dispatcher) async fn replay(&self, ledger: &Ledger, id: Uuid) -> Result<(), LedgerError> {
         let Some(inner) = &self.0 else { return Ok(()) };
         inner.lock().ledger = Some(id);
@@ -68,7 +68,7 @@ async fn write_down(ledger: &Ledger, kept: &Kept) -> Result<Fate, LedgerError> {
     loop {
         match try_to_write_down(ledger, kept).await {
             Err(error) if error.passes() => tokio::time::sleep(LOCKED).await,
-            Err(error) if error.is_session() => return Err(error),
+            Err(error) if error.is_session() || error.is_of_the_ledger() => return Err(error),
             Err(error) => {
                 events::settle_refused(kept.settlement.action, &error);
                 return Ok(Fate::Refused);
