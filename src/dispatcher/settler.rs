@@ -205,10 +205,20 @@ impl Settler {
                     open.push(outcome);
                 }
                 Some(Standing::Overtaken) if outcome.tried == Some(Step::Send) => late.push(outcome),
-                // Only a send testifies; a pruned row has nothing to add to.
-                Some(Standing::Overtaken) | None => {
+                // Only a send testifies.
+                Some(Standing::Overtaken) => {
                     self.journal.forget(outcome.claimed.row.attempt);
                     telling::overtaken(&outcome);
+                }
+                // There is no row to add to, but a send has left: the log is all that tells of it.
+                None => {
+                    self.journal.forget(outcome.claimed.row.attempt);
+                    match outcome.tried {
+                        Some(Step::Send) => telling::late(&outcome, None),
+                        Some(Step::Lookup | Step::Cancel | Step::Conclude | Step::Review) | None => {
+                            telling::overtaken(&outcome);
+                        }
+                    }
                 }
             }
         }

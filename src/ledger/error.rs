@@ -140,6 +140,17 @@ impl LedgerError {
         }
     }
 
+    /// Whether the server itself says that the statement has done nothing. Where the session ended nobody knows.
+    pub fn says_undone(&self) -> bool {
+        match self {
+            Self::Refused { .. } => !self.is_session(),
+            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => false,
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
+            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
+            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
+        }
+    }
+
     /// Whether the session itself is gone or useless, so that nothing can be said about the statement.
     pub fn is_session(&self) -> bool {
         match self {

@@ -88,7 +88,12 @@ async fn try_to_write_down(ledger: &Ledger, kept: &Kept) -> Result<Fate, LedgerE
     let standing = ledger.standing(&[&settlement]).await?;
     let sent = settlement.history.as_ref().filter(|history| history.kind == Step::Send);
     match (standing.get(&settlement.row.attempt), sent) {
-        (None | Some(Standing::SettledBefore), _) => Ok(Fate::Known),
+        (Some(Standing::SettledBefore), _) | (None, None) => Ok(Fate::Known),
+        // There is no row to add to, but a send has left: the log is all that tells of it.
+        (None, Some(_)) => {
+            tell(kept, None);
+            Ok(Fate::Late)
+        }
         // Only a send testifies. Where the row is still that worker's, its claim lapses and finds what this has told.
         (Some(Standing::Changed(_) | Standing::Overtaken), Some(history)) => {
             let told = LateTestimony {
