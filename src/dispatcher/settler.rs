@@ -1,5 +1,6 @@
 //! Writes decisions down, in batches; what was overtaken becomes late testimony.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ const BATCH: usize = 256;
 /// After a batch of so many, more are on their way: the next one waits for them.
 const BUSY: usize = 8;
 const GATHER: Duration = Duration::from_millis(4);
-/// The most decisions that wait for rows which somebody else has locked.
+/// The most decisions that wait for rows which somebody else has locked, and as many that wait to be tried.
 const ASIDE: usize = 1024;
 /// The most decisions that are taken in before those before them are written. Where more wait, those who learnt them keep
 /// their slots, and nothing more is claimed.
@@ -93,17 +94,26 @@ impl Settler {
         }
     }
 
-    /// One after the other, each for as long as its row is locked. Each try waits for the lock itself; no pause lies
-    /// between two, in which a claim that passes by could take a row whose lease has ended.
+    /// In turn, for as long as their rows are locked. Each try waits for the lock itself; no pause lies between two, in
+    /// which a claim that passes by could take a row whose lease has ended.
     async fn settle_locked(&self, mut locked: mpsc::Receiver<Outcome>) -> Vec<ActionId> {
-        let mut lost = Vec::new();
-        while let Some(outcome) = locked.recv().await {
-            let mut open = vec![outcome];
-            while !open.is_empty() {
-                lost.extend(self.settle_some(&mut open, None).await);
+        let (mut lost, mut waiting) = (Vec::new(), VecDeque::new());
+        loop {
+            if waiting.is_empty() {
+                match locked.recv().await {
+                    Some(outcome) => waiting.push_back(outcome),
+                    None => return lost,
+                }
             }
+            while waiting.len() < ASIDE
+                && let Ok(outcome) = locked.try_recv()
+            {
+                waiting.push_back(outcome);
+            }
+            let mut one: Vec<Outcome> = waiting.pop_front().into_iter().collect();
+            lost.extend(self.settle_some(&mut one, None).await);
+            waiting.extend(one);
         }
-        lost
     }
 
     /// One round, and a wait where the ledger doesn't answer; what is left in `open` wants another. Returns what was
@@ -254,14 +264,17 @@ impl Settler {
         Ok(())
     }
 
-    /// One bad row must not hold up the others. What is said of each of them is not said of a row.
+    /// One bad row must not hold up the others. What is refused of all of them is the matter of none.
     async fn one_by_one(&self, open: &mut Vec<Outcome>, locked: &mut Vec<Outcome>) -> Result<(), LedgerError> {
-        let mut rest = std::mem::take(open);
-        let (all, mut bad, mut why) = (rest.len(), Vec::new(), None);
+        let (mut rest, mut bad) = (std::mem::take(open), Vec::new());
+        let (mut why, mut some_are_taken) = (None, false);
         while let Some(outcome) = rest.pop() {
-            let mut one = vec![outcome];
+            let (mut one, locked_before) = (vec![outcome], locked.len());
             match Box::pin(self.settle_once(&mut one, locked)).await {
-                Ok(()) => open.append(&mut one),
+                Ok(()) => {
+                    some_are_taken |= locked.len() == locked_before;
+                    open.append(&mut one);
+                }
                 Err(error) if error.is_of_the_ledger() => {
                     bad.append(&mut one);
                     why = Some(error);
@@ -273,13 +286,13 @@ impl Settler {
             }
         }
         match why {
-            Some(error) if bad.len() == all => {
-                open.append(&mut bad);
-                Err(error)
-            }
-            Some(error) => {
+            Some(error) if some_are_taken => {
                 self.refused(bad, &error, locked);
                 Ok(())
+            }
+            Some(error) => {
+                open.append(&mut bad);
+                Err(error)
             }
             None => Ok(()),
         }
