@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::reconnect::Outage;
 use crate::ledger::LedgerError;
@@ -42,12 +42,14 @@ pub struct Health {
     found: Arc<Mutex<Found>>,
     /// Whether all evidence so far could be written. While it could not, nothing is claimed.
     settles: watch::Sender<bool>,
+    /// A settle was told what no waiting mends, perhaps.
+    doubted: Arc<Notify>,
 }
 
 impl Health {
     /// Good.
     pub fn new() -> Self {
-        Self { found: Arc::default(), settles: watch::Sender::new(true) }
+        Self { found: Arc::default(), settles: watch::Sender::new(true), doubted: Arc::default() }
     }
 
     /// The ledger did not answer `who`. Returns how long to wait before the next try.
@@ -62,6 +64,9 @@ impl Health {
         };
         let wait = outage.get_or_insert_with(Outage::begin).wait();
         self.publish(&found);
+        if who == Who::Settles && (error.is_stranger() || error.is_of_the_ledger()) {
+            self.doubted.notify_one();
+        }
         wait
     }
 
@@ -100,6 +105,12 @@ impl Health {
     pub async fn settled(&self) {
         // The sender is ours, so it cannot have gone.
         let _ = self.settles.subscribe().wait_for(|well| *well).await;
+    }
+
+    /// Waits until a settle has met an error after which this may not be the ledger that it was, or have another schema.
+    /// Nothing is claimed then, so no claim finds out.
+    pub async fn doubted(&self) {
+        self.doubted.notified().await;
     }
 
     /// Whether no evidence waits to be written.

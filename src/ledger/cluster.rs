@@ -62,6 +62,17 @@ impl Ledger {
     }
 }
 
+impl Ledger {
+    /// Whether this is still the ledger that was recognised, with the schema of this binary.
+    ///
+    /// # Errors
+    /// Where it is not, and where that could not be asked.
+    pub async fn is_ours(&self) -> Result<(), LedgerError> {
+        self.check_schema().await?;
+        self.recognise().await.map(drop)
+    }
+}
+
 /// Remembers the cluster as it is now, whatever was remembered. For its owner. Returns what it is.
 pub async fn accept_cluster(url: &Secret) -> Result<String, LedgerError> {
     let (config, tls) = session_config(url)?;
