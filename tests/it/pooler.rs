@@ -140,7 +140,7 @@ async fn r11_behind_a_pooler_every_transaction_is_with_the_cluster_that_was_reco
     // A pooler goes over to another server without a word; no session of ours ends.
     world.db.run(ELSEWHERE).await;
     let after = world.enqueue("after").await;
-    assert_eq!(daemon.ended(SOON).await.expect("it ends").code(), Some(1));
+    assert_eq!(daemon.ended(SOON).await.expect("it ends").code(), Some(76));
     let refused = lines_of(&daemon.log(), "ledger refused");
     assert!(
         refused.len() == 1 && refused[0]["error"].as_str().is_some_and(|e| e.contains("another cluster")),

@@ -200,6 +200,17 @@ fn every_exit_code_stands_in_the_readme() {
 }
 
 #[test]
+/// A supervisor that tries again what only a person can mend does so for ever.
+#[test]
+fn the_service_is_not_restarted_where_no_restart_helps() {
+    let service = read("deploy/outboxd.service");
+    let prevented = service.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).expect("the line");
+    for (exit, code) in [("SchemaNewer", "69"), ("LedgerRefused", "76"), ("ConfigRefused", "78")] {
+        assert!(read("src/cli/mod.rs").contains(&format!("Exit::{exit} => {code},")), "{exit}");
+        assert!(prevented.split(' ').any(|one| one == code), "deploy/outboxd.service: {code}");
+    }
+}
+
 fn every_sqlstate_of_ours_stands_in_the_readme() {
     let raised = regex(r"'(OB[0-9]{3})'");
     let readme = read("README.md");
