@@ -72,6 +72,12 @@ impl Claimer {
             tokio::select! {
                 () = async { tokio::join!(self.health.settled(), self.journal.sound()); } => {}
                 // Nobody writes down any more what deliveries learn.
+                biased;
+                error = self.health.estranged() => {
+                    events::ledger_refused(&error);
+                    self.sleeper.leave().await;
+                    return Err(error);
+                }
                 () = self.outcomes.closed() => break,
                 () = self.stop.drain.cancelled() => break,
             }

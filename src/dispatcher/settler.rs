@@ -136,7 +136,10 @@ impl Settler {
                     tokio::time::sleep(wait).await;
                 }
                 // Claims go on beside a locked row, so its outage is not theirs.
-                (Err(_), None) => tokio::time::sleep(UNWELL).await,
+                (Err(error), None) => {
+                    self.health.look_at(&error);
+                    tokio::time::sleep(UNWELL).await;
+                }
             }
         };
         tokio::select! {

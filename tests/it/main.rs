@@ -79,4 +79,5 @@ mod soak;
 mod status;
 mod tidy;
 mod timeline;
+mod standby;
 mod wire;
