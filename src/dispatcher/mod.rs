@@ -243,6 +243,7 @@ impl Dispatcher {
             claimed = claimer.run() => claimed,
             // A claim that the database doesn't answer.
             () = stop.abandon.cancelled() => Ok(()),
+            not_ours: false,
         };
 
         if claimed.is_err() {

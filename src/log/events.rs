@@ -215,6 +215,11 @@ pub fn destination_paused(destination: &str, reason: &str, status: Option<u16>) 
 
 /// Nothing has reached the destination, several times in a row: nothing but a probe is sent to it.
 pub fn destination_unreachable(destination: &str, reason: &str, detail: &str) {
+/// A claim has taken actions of an operation that this daemon does not have. They are left to lapse.
+pub fn claim_not_ours(operation: &str) {
+    error!(operation, "claim of an unknown operation");
+}
+
     warn!(destination, reason, detail, "destination unreachable");
 }
 
