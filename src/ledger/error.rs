@@ -124,6 +124,18 @@ impl LedgerError {
         }
     }
 
+    /// Whether the server has no session left for us.
+    pub fn is_crowd(&self) -> bool {
+        match self {
+            // too_many_connections
+            Self::TurnedAway { sqlstate, .. } => sqlstate == "53300",
+            Self::Refused { .. } | Self::Unreachable(_) | Self::ReadOnly => false,
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
+            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
+            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
+        }
+    }
+
     /// Whether the session itself is gone or useless, so that nothing can be said about the statement.
     pub fn is_session(&self) -> bool {
         match self {

@@ -142,6 +142,11 @@ pub fn outcome_unknown(about: About<'_>, learnt: Learnt<'_>, next: Step, delay: 
         attempt = about.attempt, fence = %about.fence, evidence = learnt.evidence, reason = learnt.reason,
         status = learnt.status, detail = learnt.detail, next, in_ms = ms(delay), "outcome unknown"
     );
+/// The server gives fewer sessions than the pool may have; those that are there have to do.
+pub fn sessions_short(has: u32, pool_size: u32) {
+    warn!(has, pool_size, "sessions short");
+}
+
 }
 
 /// What was in doubt is settled.

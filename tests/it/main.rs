@@ -37,6 +37,7 @@ mod daemon_oauth;
 #[cfg(feature = "test-hooks")]
 mod daemon_panic;
 mod daemon_poison;
+mod daemon_pool;
 mod daemon_queue;
 mod daemon_rates;
 mod daemon_reload;
