@@ -59,6 +59,7 @@ mod failpoints;
 mod guards;
 mod journal;
 mod late;
+mod journal_full;
 mod mark_cancel;
 mod memory;
 mod migrate;
