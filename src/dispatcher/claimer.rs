@@ -72,14 +72,14 @@ impl Claimer {
         while !self.stop.drain.is_cancelled() {
             // Evidence in memory is settled before anything is claimed.
             tokio::select! {
-                () = async { tokio::join!(self.health.settled(), self.journal.sound()); } => {}
-                // Nobody writes down any more what deliveries learn.
                 biased;
                 error = self.health.estranged() => {
                     events::ledger_refused(&error);
                     self.sleeper.leave().await;
                     return Err(error);
                 }
+                () = async { tokio::join!(self.health.settled(), self.journal.sound()); } => {}
+                // Nobody writes down any more what deliveries learn.
                 () = self.outcomes.closed() => break,
                 () = self.stop.drain.cancelled() => break,
             }

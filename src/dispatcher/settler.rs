@@ -10,11 +10,9 @@ use tokio_util::sync::CancellationToken;
 use super::delivery::Outcome;
 use super::health::{Health, Who};
 use super::journal::Journal;
-use super::tally::Tally;
-use super::telling;
+use super::telling::Telling;
 use crate::core::action::{ActionId, Step};
 use crate::ledger::{LateTestimony, Ledger, LedgerError, Settlement, Standing};
-use crate::log::events;
 
 /// The most decisions in one statement.
 const BATCH: usize = 256;
@@ -44,8 +42,8 @@ pub struct Settler {
     pub ledger: Ledger,
     /// Whether everything so far could be written.
     pub health: Health,
-    /// For the stats line.
-    pub tally: Arc<Tally>,
+    /// What is said of it.
+    pub telling: Arc<Telling>,
     /// What the ledger does not have.
     pub journal: Journal,
     /// Rings where a serial queue has moved on, for the claims.
@@ -171,7 +169,7 @@ impl Settler {
         for outcome in open.drain(..) {
             if written.contains(&outcome.claimed.intent.id) {
                 self.journal.forget(outcome.claimed.row.attempt);
-                telling::settled(&outcome, &self.tally);
+                self.telling.settled(&outcome);
             } else {
                 missing.push(outcome);
             }
@@ -198,7 +196,7 @@ impl Settler {
             match standing.get(&outcome.claimed.intent.id) {
                 Some(Standing::SettledBefore) => {
                     self.journal.forget(outcome.claimed.row.attempt);
-                    telling::settled(&outcome, &self.tally);
+                    self.telling.settled(&outcome);
                 }
                 Some(Standing::Changed(row)) => {
                     outcome.claimed.row.clone_from(row);
@@ -209,7 +207,7 @@ impl Settler {
                 // Only a send testifies; a pruned row has nothing to add to.
                 Some(Standing::Overtaken) | None => {
                     self.journal.forget(outcome.claimed.row.attempt);
-                    telling::overtaken(&outcome);
+                    self.telling.overtaken(&outcome);
                 }
             }
         }
@@ -229,7 +227,7 @@ impl Settler {
             match self.ledger.testify(told).await {
                 Ok(meaning) => {
                     self.journal.forget(outcome.claimed.row.attempt);
-                    telling::late(&outcome, meaning);
+                    self.telling.late(&outcome, meaning);
                     if outcome.claimed.lane.is_some() {
                         self.turns.notify_one();
                     }
@@ -268,7 +266,7 @@ impl Settler {
                 locked.push(outcome);
             } else {
                 self.journal.forget(outcome.claimed.row.attempt);
-                events::settle_refused(outcome.claimed.intent.id, error);
+                self.telling.refused(&outcome, error);
             }
         }
     }
