@@ -1,7 +1,7 @@
 //! No room for the journal: nothing more is claimed, what is in memory stays there, and it goes on when there is room.
 //!
 //! The room is a limit on the size of the daemon's files (RLIMIT_FSIZE) that is moved while it runs; a write past it fails
-//! as one on a full disk does, with another code. It holds for the log's file too, which stays below it.
+//! as one on a full disk does, with another code. The log goes through a pipe, which has no such limit.
 #![cfg(target_os = "linux")]
 
 use std::path::PathBuf;
@@ -12,13 +12,13 @@ use outboxd::proving::fake::{Behaviour, Gate};
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use tokio::process::Command;
 
-use crate::support::World;
 use crate::support::world::{SOON, keyed, lines, lines_of};
+use crate::support::{Proxy, World};
 
 /// Of the daemon's files, in bytes; far less than what these worlds learn at once.
-const ROOM: u64 = 96 << 10;
+const ROOM: u64 = 8 << 10;
 /// At once, and as many again that wait.
-const MANY: usize = 400;
+const MANY: usize = 120;
 const SUCCEEDED: &str = "select count(*) from outbox.status where state = 'succeeded'";
 
 /// A world with a journal, whose answers wait for the gate.
@@ -36,14 +36,16 @@ async fn journaled() -> (World, Gate) {
     (world, gate)
 }
 
-/// A daemon that a write past the limit does not kill, and whose log stays small.
+/// A daemon that a write past the limit does not kill.
 async fn started(world: &World, name: &str) -> Daemon {
-    let (file, log) = (world.dir.path().join(format!("{name}.toml")), world.dir.path().join(format!("{name}.log")));
+    let of = |ends: &str| world.dir.path().join(format!("{name}.{ends}"));
     let config = world.config().replace("level = \"debug\"", "level = \"info\"");
-    std::fs::write(&file, config.replace("stats_interval = \"1s\"", "stats_interval = \"30s\"")).expect("a file");
+    std::fs::write(of("toml"), config.replace("stats_interval = \"1s\"", "stats_interval = \"30s\"")).expect("a file");
     let mut command = Command::new("sh");
-    command.args(["-c", "trap '' XFSZ; exec \"$0\" run --config \"$1\""]).arg(World::binary()).arg(&file);
-    let daemon = Daemon::start_with(&mut command, &log).expect("a daemon");
+    // It has the shell's process id.
+    let script = "trap '' XFSZ; mkfifo \"$2\"; cat \"$2\" & exec \"$0\" run --config \"$1\" 2> \"$2\"";
+    command.args(["-c", script]).arg(World::binary()).arg(of("toml")).arg(of("pipe"));
+    let daemon = Daemon::start_with(&mut command, &of("log")).expect("a daemon");
     daemon.logged("outboxd started", SOON).await.expect("started");
     daemon
 }
@@ -124,12 +126,43 @@ async fn b69_a_stop_without_database_and_without_room_names_every_action_that_is
     let (world, gate) = journaled().await;
     let mut daemon = started(&world, "daemon").await;
     answered_without_room(&world, &gate, &daemon).await;
-    // Room for the names in the log, and none for the outcomes.
     let status = daemon.terminate(SOON).await.expect("it ends");
     assert_eq!(status.code(), Some(75), "{}", daemon.log());
     let (named, journaled) =
         (lines_of(&daemon.log(), "action abandoned"), lines_of(&daemon.log(), "outcome journaled"));
     assert_eq!(named.len() + journaled.len(), MANY, "{}", daemon.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b83_a_slow_database_beside_a_journal_without_room_is_no_line_per_settle() {
+    let mut world = World::new().await;
+    world.operation = keyed("600s", "");
+    world.dispatcher.push_str("\njournal = \"daemon.journal\"");
+    world.fake.behave(|_, _| Behaviour::accept().delayed(Duration::from_millis(100)));
+    let proxy = Proxy::start(&world.db.url).await.expect("a way");
+    world.url = proxy.url.clone();
+    let daemon = started(&world, "daemon").await;
+    let said = |message: &str| lines_of(&daemon.log(), message).len();
+    // Longer than the journal waits, and not as long as what is taken for a lost database.
+    let settles_slowly = async |key: &str| {
+        let (action, before) = (world.enqueue(key).await, world.fake.tally().requests);
+        world.fake.wait_seen(before + 1).await.expect("under way");
+        proxy.freeze();
+        tokio::time::sleep(Duration::from_millis(1300)).await;
+        proxy.let_go();
+        world.until(action, "succeeded").await;
+    };
+    room(&daemon, Some(0));
+    for key in ["a", "b", "c"] {
+        settles_slowly(key).await;
+    }
+    assert_eq!((said("journal failed"), said("journal in use")), (1, 0), "{}", daemon.log());
+    room(&daemon, None);
+    settles_slowly("d").await;
+    daemon.logged("journal emptied", SOON).await.expect("it works again");
+    room(&daemon, Some(0));
+    settles_slowly("e").await;
+    assert_eq!((said("journal failed"), said("journal in use")), (2, 1), "once each way: {}", daemon.log());
 }
 
 /// Where logs go to a file, it is often on the same disk.

@@ -7,10 +7,11 @@ use outboxd::core::target::Secret;
 use outboxd::ledger;
 use outboxd::proving::cluster::{Cluster, ClusterOptions};
 use outboxd::proving::daemon::Daemon;
+use outboxd::proving::fake::{Behaviour, Gate};
 use outboxd::proving::session;
 use uuid::Uuid;
 
-use crate::support::world::{SOON, lines, lines_of};
+use crate::support::world::{SOON, keyed, lines, lines_of};
 use crate::support::{Database, World};
 
 /// A world on a cluster of its own, with a ledger and one action.
@@ -72,4 +73,28 @@ async fn r11_b48_a_daemon_whose_server_becomes_a_standby_waits_and_refuses_the_t
     let refused = &lines_of(&daemon.log(), "ledger refused")[0];
     assert!(refused["error"].as_str().is_some_and(|error| error.contains("timeline 2)")), "{refused}");
     assert_eq!(world.fake.tally().requests, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r11_what_was_under_way_in_a_failover_ends_the_daemon_and_is_written_once_the_timeline_is_accepted() {
+    let (mut world, mut cluster, action) = alone().await;
+    world.operation = keyed("600s", "");
+    world.dispatcher.push_str("\ndrain_timeout = \"1s\"\njournal = \"daemon.journal\"");
+    let gate = Gate::new();
+    let held = gate.clone();
+    world.fake.behave(move |_, _| Behaviour::accept().held_by(&held));
+    let mut daemon = world.daemon().await;
+    world.fake.wait_seen(1).await.expect("under way");
+    recovers(&mut world, &mut cluster).await;
+    // Its outcome waits to be written, and no claim is made before.
+    gate.open();
+    daemon.logged("journal in use", SOON).await.expect("it is kept");
+    world.db.run("select pg_promote()").await;
+    assert_eq!(daemon.ended(SOON).await.expect("it ends").code(), Some(76), "{}", daemon.log());
+    assert_eq!(lines_of(&daemon.log(), "ledger refused").len(), 1, "{}", daemon.log());
+    assert_eq!(lines_of(&daemon.log(), "outcome journaled").len(), 1, "{}", daemon.log());
+    ledger::accept_cluster(&Secret::new(&world.url)).await.expect("accepted");
+    let _daemon = world.daemon().await;
+    world.until(action, "succeeded").await;
+    assert_eq!((world.evidence(action).await, world.fake.tally().requests), (vec!["accepted".to_owned()], 1));
 }
