@@ -139,15 +139,20 @@ impl JournalFile {
 
     /// Appends a frame and syncs it. Where that does not work nothing has been appended.
     pub fn append(&mut self, frame: &Frame) -> Result<(), JournalError> {
+        self.append_and(frame, File::sync_data)
+    }
+
+    fn append_and(&mut self, frame: &Frame, sync: impl FnOnce(&File) -> io::Result<()>) -> Result<(), JournalError> {
         let bytes = written(frame);
-        let appended = self.file.write_all_at(&bytes, self.end).and_then(|()| self.file.sync_data());
-        match appended {
-            Ok(()) => {
-                self.end += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-                Ok(())
-            }
-            Err(error) => Err(self.refused(error)),
+        self.file.write_all_at(&bytes, self.end).map_err(|error| self.refused(error))?;
+        if let Err(error) = sync(&self.file) {
+            // It is whole, and does not count. Under a shorter one its end would stay as a line that nobody can read. A
+            // frame that was not written to its end has no line break, so that is left alone, with the room that is reserved.
+            let _ = self.file.set_len(self.end);
+            return Err(self.refused(error));
         }
+        self.end += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+        Ok(())
     }
 
     /// Empties it: the ledger has what was in it.
