@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use outboxd::proving::daemon::Daemon;
-use outboxd::proving::fake::{Behaviour, RetryAfter};
+use outboxd::proving::fake::Behaviour;
 use serde_json::Value;
 
 use crate::support::World;
@@ -123,7 +123,7 @@ async fn b83_trouble_below_the_bound_of_a_pause_is_said_once_and_so_is_its_end()
     world.fake.behave(move |_, _| match (heals.load(Ordering::Relaxed), n.fetch_add(1, Ordering::Relaxed) % 6) {
         (true, _) | (false, 0 | 2 | 4) => Behaviour::accept(),
         (false, 1) => Behaviour::refuse(503),
-        (false, 3) => Behaviour::throttle(&RetryAfter::Seconds(0)),
+        (false, 3) => Behaviour::refuse(429),
         (false, _) => Behaviour::accept().closing(),
     });
     world.enqueue_many("n", 1000).await;

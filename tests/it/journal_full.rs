@@ -145,7 +145,8 @@ async fn b83_a_slow_database_beside_a_journal_without_room_is_no_line_per_settle
     let said = |message: &str| lines_of(&daemon.log(), message).len();
     // Longer than the journal waits, and not as long as what is taken for a lost database.
     let settles_slowly = async |key: &str| {
-        let (action, before) = (world.enqueue(key).await, world.fake.tally().requests);
+        let before = world.fake.tally().requests;
+        let action = world.enqueue(key).await;
         world.fake.wait_seen(before + 1).await.expect("under way");
         proxy.freeze();
         tokio::time::sleep(Duration::from_millis(1300)).await;
