@@ -31,7 +31,7 @@ impl Journal {
     /// ledger doesn't answer it goes on where it stopped.
     ///
     /// # Errors
-    /// Of the session; and where the file was written for another ledger.
+    /// Of the session and of the ledger as a whole; and where the file was written for another ledger.
     pub(in crate::dispatcher) async fn replay(&self, ledger: &Ledger, id: Uuid) -> Result<(), LedgerError> {
         let Some(inner) = &self.0 else { return Ok(()) };
         inner.lock().ledger = Some(id);
@@ -68,7 +68,7 @@ async fn write_down(ledger: &Ledger, kept: &Kept) -> Result<Fate, LedgerError> {
     loop {
         match try_to_write_down(ledger, kept).await {
             Err(error) if error.passes() => tokio::time::sleep(LOCKED).await,
-            Err(error) if error.is_session() => return Err(error),
+            Err(error) if error.is_session() || error.is_of_the_ledger() => return Err(error),
             Err(error) => {
                 events::settle_refused(kept.settlement.action, &error);
                 return Ok(Fate::Refused);
@@ -82,13 +82,18 @@ async fn try_to_write_down(ledger: &Ledger, kept: &Kept) -> Result<Fate, LedgerE
     let clock = ledger.clock().await?;
     let action = kept.settlement.action;
     let settlement = aged(kept, clock);
-    if ledger.settle(std::slice::from_ref(&settlement)).await?.contains(&action) {
+    if ledger.settle(std::slice::from_ref(&settlement)).await?.contains(&settlement.row.attempt) {
         return Ok(Fate::Written);
     }
     let standing = ledger.standing(&[&settlement]).await?;
     let sent = settlement.history.as_ref().filter(|history| history.kind == Step::Send);
-    match (standing.get(&action), sent) {
-        (None | Some(Standing::SettledBefore), _) => Ok(Fate::Known),
+    match (standing.get(&settlement.row.attempt), sent) {
+        (Some(Standing::SettledBefore), _) | (None, None) => Ok(Fate::Known),
+        // There is no row to add to, but a send has left: the log is all that tells of it.
+        (None, Some(_)) => {
+            tell(kept, None);
+            Ok(Fate::Late)
+        }
         // Only a send testifies. Where the row is still that worker's, its claim lapses and finds what this has told.
         (Some(Standing::Changed(_) | Standing::Overtaken), Some(history)) => {
             let told = LateTestimony {
