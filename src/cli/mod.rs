@@ -45,6 +45,8 @@ pub enum Exit {
     SchemaNewer,
     /// 75: the drain's time ran out with attempts abandoned, or with outcomes that only the journal has.
     Abandoned,
+    /// 76: this is not the ledger that it was. EX_PROTOCOL: the other side is there, and is not who it has to be.
+    LedgerRefused,
     /// 78: the configuration is refused.
     ConfigRefused,
 }
@@ -56,6 +58,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::SchemaNewer => 69,
             Exit::Abandoned => 75,
+            Exit::LedgerRefused => 76,
             Exit::ConfigRefused => 78,
         })
     }
@@ -69,7 +72,7 @@ impl From<Exit> for ExitCode {
 #[command(name = "outboxd", version, propagate_version = true)]
 #[command(after_help = "Exit codes: 0 done, 1 failed, 2 usage, 69 schema newer than this binary,\n\
     75 drain time ran out with attempts abandoned or their outcomes only in the journal,\n\
-    78 configuration refused.")]
+    76 another cluster, timeline or ledger than before, 78 configuration refused.")]
 struct Cli {
     #[command(subcommand)]
     command: Command,

@@ -105,7 +105,7 @@ pub fn exit_of(error: &LedgerError) -> Option<Exit> {
         LedgerError::Unreachable(_) | LedgerError::TurnedAway { .. } | LedgerError::ReadOnly => None,
         LedgerError::Refused { .. } if error.is_session() => None,
         LedgerError::Refused { .. } | LedgerError::Unreadable { .. } | LedgerError::Migration(_) => Some(Exit::Failed),
-        LedgerError::OtherCluster(_) | LedgerError::OtherLedger { .. } => Some(Exit::Failed),
+        LedgerError::OtherCluster(_) | LedgerError::OtherLedger { .. } => Some(Exit::LedgerRefused),
     }
 }
 

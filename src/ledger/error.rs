@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 /// Fits after "failed to …:".
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum LedgerError {
     /// No session, or it broke.
     #[error("no session with the database: {0}")]
@@ -145,6 +145,18 @@ impl LedgerError {
         match self {
             Self::Refused { .. } => !self.is_session(),
             Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => false,
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
+            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
+            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
+        }
+    }
+
+    /// Whether the server has no session left for us.
+    pub fn is_crowd(&self) -> bool {
+        match self {
+            // too_many_connections
+            Self::TurnedAway { sqlstate, .. } => sqlstate == "53300",
+            Self::Refused { .. } | Self::Unreachable(_) | Self::ReadOnly => false,
             Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
             Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
             Self::OtherCluster(_) | Self::OtherLedger { .. } => false,

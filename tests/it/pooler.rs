@@ -143,7 +143,7 @@ async fn r11_behind_a_pooler_every_transaction_is_with_the_cluster_that_was_reco
     // A pooler goes over to another server without a word; no session of ours ends.
     world.db.run(ELSEWHERE).await;
     let ended = daemon.ended(SOON).await;
-    assert_eq!(ended.ok().and_then(|status| status.code()), Some(1), "{}", daemon.log());
+    assert_eq!(ended.ok().and_then(|status| status.code()), Some(76), "{}", daemon.log());
     let refused = lines_of(&daemon.log(), "ledger refused");
     assert!(
         refused.len() == 1 && refused[0]["error"].as_str().is_some_and(|e| e.contains("another cluster")),

@@ -30,7 +30,7 @@ async fn accept(world: &World) -> String {
 
 /// The daemon ends, and says why.
 async fn refuses(daemon: &mut Daemon) -> String {
-    assert_eq!(daemon.ended(SOON).await.expect("it ends").code(), Some(1));
+    assert_eq!(daemon.ended(SOON).await.expect("it ends").code(), Some(76), "{}", daemon.log());
     let refused = lines_of(&daemon.log(), "ledger refused");
     assert_eq!(refused.len(), 1, "{}", daemon.log());
     refused[0]["error"].as_str().expect("an error").to_owned()
