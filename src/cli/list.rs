@@ -7,10 +7,11 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::print::screen::Screen;
 use super::print::table::{Side, Table};
 use super::print::text::{name, shell};
 use super::print::words::{age, relative, rfc3339};
-use super::{ConfigFile, Exit, print, set_up, show};
+use super::{ConfigFile, Exit, action_id, print, set_up, show};
 use crate::core::action::{ActionId, State, Step};
 use crate::ledger::{Filter, Listed, Page};
 
@@ -46,7 +47,7 @@ pub struct Narrow {
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     /// Go on behind this action, in the order of the list
-    #[arg(long, value_name = "ACTION")]
+    #[arg(long, value_name = "ACTION", value_parser = action_id::parse)]
     after: Option<Uuid>,
     /// One JSON object
     #[arg(long)]
@@ -139,10 +140,10 @@ pub async fn run(options: Options) -> Exit {
     let given = given.iter().filter_map(|(flag, value)| Some(format!(" --{flag} {}", value.as_deref()?)));
     let command = format!("list{}", given.collect::<String>());
     let more = narrow.more(&command, &page).map(|line| format!("{line}\n")).unwrap_or_default();
-    print::out(&(table(&page) + &more))
+    print::out(&(table(&page, Screen::of_stdout()) + &more))
 }
 
-fn table(page: &Page) -> String {
+fn table(page: &Page, screen: Screen) -> String {
     let columns = ["action", "operation", "tenant", "retry key", "label"].map(|name| (name, Side::Left));
     let mut table =
         Table::new(&[&columns[..], &[("age", Side::Right), ("reason", Side::Left), ("due", Side::Left)]].concat());
@@ -158,7 +159,7 @@ fn table(page: &Page) -> String {
             due(action),
         ]);
     }
-    table.show()
+    table.show(screen)
 }
 
 /// When something happens next; for what is in flight, when its lease ends.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::fixture::*;
-use crate::cli::print::paint::Paint;
+use crate::cli::print::screen::Screen;
 use crate::cli::show::View;
 use crate::cli::show::json;
 use crate::cli::show::page::grave;
@@ -269,7 +269,7 @@ fn r5_a_pruned_action_has_its_tombstone() {
         created_at: ago(86_400 * 40),
         closed_at: ago(86_400 * 40 - 7),
     };
-    let page = grave(&stone, Some(Duration::from_secs(86_400 * 400)), Paint::none());
+    let page = grave(&stone, Some(Duration::from_secs(86_400 * 400)), Screen::plain());
     says(
         &page,
         &[
