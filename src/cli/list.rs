@@ -27,6 +27,9 @@ pub struct Options {
     /// Only what a person must decide, the longest unknown first
     #[arg(long, conflicts_with_all = ["state", "label"])]
     review: bool,
+    /// Only with this retry key: of any tenant and operation, and also what has been pruned
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["state", "label", "review", "older_than"])]
+    retry_key: Option<String>,
     #[command(flatten)]
     narrow: Narrow,
 }
@@ -40,7 +43,7 @@ pub struct Narrow {
     /// Only of this tenant; '' for the actions that have none
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
-    /// Only what was committed longer ago than this ("1h"); for a review, what has been unknown for longer
+    /// Only what was committed longer ago than this ("1h"); in a review, what has been unknown for longer
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     older_than: Option<Duration>,
     /// How many at most
@@ -117,7 +120,7 @@ impl Narrow {
 
 /// Prints the list.
 pub async fn run(options: Options) -> Exit {
-    let Options { state, label, review, narrow } = options;
+    let Options { state, label, review, retry_key, narrow } = options;
     if review {
         return super::review::list(&narrow).await;
     }
@@ -126,7 +129,13 @@ pub async fn run(options: Options) -> Exit {
         Err(exit) => return exit,
     };
     let filter = narrow.filter(false, state.as_deref().or(label.as_deref()));
-    let page = match set_up::patiently(ledger.list(&filter, narrow.limit)).await {
+    let listed = async {
+        match &retry_key {
+            Some(key) => ledger.list_by_key(key, &filter, narrow.limit).await,
+            None => ledger.list(&filter, narrow.limit).await,
+        }
+    };
+    let page = match set_up::patiently(listed).await {
         Ok(page) => page,
         Err(error) => return set_up::failed("list actions", &error),
     };
@@ -134,10 +143,15 @@ pub async fn run(options: Options) -> Exit {
         return print::out(&format!("{}\n", json_of(&page, |_| Value::Null)));
     }
     if page.actions.is_empty() {
-        return print::out("no such action\n");
+        let all = filter == Filter::default() && retry_key.is_none();
+        return print::out(if all {
+            "no action has been enqueued yet, or all are pruned\n"
+        } else {
+            "no such action\n"
+        });
     }
-    let given = [("state", &state), ("label", &label)];
-    let given = given.iter().filter_map(|(flag, value)| Some(format!(" --{flag} {}", value.as_deref()?)));
+    let given = [("state", &state), ("label", &label), ("retry-key", &retry_key)];
+    let given = given.iter().filter_map(|(flag, value)| Some(format!(" --{flag} {}", shell(value.as_deref()?))));
     let command = format!("list{}", given.collect::<String>());
     let more = narrow.more(&command, &page).map(|line| format!("{line}\n")).unwrap_or_default();
     print::out(&(table(&page, Screen::of_stdout()) + &more))
@@ -165,8 +179,7 @@ fn table(page: &Page, screen: Screen) -> String {
 /// When something happens next; for what is in flight, when its lease ends.
 fn due(action: &Listed) -> String {
     match action.due_at {
-        Some(due) if due > action.now => relative(due, action.now),
-        Some(due) => format!("since {}", age(action.now.since(due))),
+        Some(due) => relative(due, action.now),
         // Only what waits for its turn in a serial queue is pending and never due.
         None if action.state == State::Pending.as_str() => "in queue".to_owned(),
         None => "–".to_owned(),
