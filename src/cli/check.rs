@@ -34,6 +34,7 @@ pub async fn run(path: &Path) -> Exit {
     let checked: Result<(), LedgerError> = async {
         let ledger = set_up::ledger(&config)?;
         set_up::patiently(ledger.check_schema()).await?;
+        set_up::patiently(ledger.would_recognise()).await?;
         if ledger.is_pooled() {
             say("# `database.url` leads through a connection pooler: statements are not prepared");
         }
@@ -54,7 +55,7 @@ pub async fn run(path: &Path) -> Exit {
         }
         Err(error) => {
             let place = config.database.place();
-            eprintln!("the configuration is in order, the database {place} is not: {error}");
+            eprintln!("the configuration is in order, the database {place} (`url` in [database]) is not: {error}");
             set_up::exit_of(&error).unwrap_or(Exit::Failed)
         }
     }
