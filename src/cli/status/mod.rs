@@ -119,7 +119,7 @@ fn table_of_operations(operations: &[Counts], config: &Config, screen: Screen) -
         ("due", Side::Right),
         ("later", Side::Right),
         ("waiting", Side::Right),
-        ("retrying", Side::Right),
+        ("retry", Side::Right),
         ("in flight", Side::Right),
         ("unknown", Side::Right),
         ("(resend lookup review)", Side::Left),
