@@ -17,7 +17,7 @@ pub enum LedgerError {
         message: String,
     },
     /// The server refused a statement.
-    #[error("the database refused: {message} (SQLSTATE {sqlstate})")]
+    #[error("the database refused: {message} (SQLSTATE {sqlstate}){}", fix(sqlstate))]
     Refused {
         /// Five characters.
         sqlstate: String,
@@ -211,6 +211,18 @@ impl From<deadpool_postgres::PoolError> for LedgerError {
                 Self::Unreachable(error.to_string())
             }
         }
+    }
+}
+
+/// What to do about a refusal, where one thing is it.
+fn fix(sqlstate: &str) -> &'static str {
+    match sqlstate {
+        // insufficient_privilege
+        "42501" => {
+            "; deploy/roles.sql has the roles to grant: outbox_dispatcher for `outboxd run`, `check` and `prune`, \
+             outbox_operator for the commands of a person"
+        }
+        _ => "",
     }
 }
 
