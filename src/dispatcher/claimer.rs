@@ -61,6 +61,8 @@ pub struct Claimer {
     pub turns: Arc<Notify>,
     /// The database refuses to move them on, and that has been said.
     pub queues_refused: bool,
+    /// A claim has taken what is of no operation here, and that has been said.
+    pub not_ours: bool,
 }
 
 impl Claimer {
@@ -70,6 +72,12 @@ impl Claimer {
         while !self.stop.drain.is_cancelled() {
             // Evidence in memory is settled before anything is claimed.
             tokio::select! {
+                biased;
+                error = self.health.estranged() => {
+                    events::ledger_refused(&error);
+                    self.sleeper.leave().await;
+                    return Err(error);
+                }
                 () = async { tokio::join!(self.health.settled(), self.journal.sound()); } => {}
                 // Nobody writes down any more what deliveries learn.
                 () = self.outcomes.closed() => break,
@@ -168,8 +176,11 @@ impl Claimer {
         let claims = match self.ledger.claim_as(mark, &wants, room).await {
             Ok(claims) => claims,
             Err(error) => {
-                // It may have been carried out all the same.
-                self.orphans.lost(mark);
+                match error.says_undone() {
+                    true => self.orphans.answered(mark),
+                    // It may have been carried out all the same.
+                    false => self.orphans.lost(mark),
+                }
                 return Err(error);
             }
         };
@@ -179,7 +190,13 @@ impl Claimer {
         let mut got = vec![0; shares.len()];
         let mut first: BTreeMap<(usize, Writes), Vec<(Claimed, Slot)>> = BTreeMap::new();
         for claimed in claims.claimed {
-            let Some((at, stream)) = self.stream(&claimed.intent.operation, claimed.asked) else { continue };
+            let Some((at, stream)) = self.stream(&claimed.intent.operation, claimed.asked) else {
+                // Not by our statement. Nothing of it is sent; said once, and its lease ends by itself.
+                if !std::mem::replace(&mut self.not_ours, true) {
+                    events::claim_not_ours(&claimed.intent.operation);
+                }
+                continue;
+            };
             got[at] += 1;
             let slot = self.slots.take(stream, &claimed.intent.tenant, claimed.intent.body.len());
             let route = &self.roster.routes[stream.operation];

@@ -42,18 +42,21 @@ pub struct Health {
     found: Arc<Mutex<Found>>,
     /// Whether all evidence so far could be written. While it could not, nothing is claimed.
     settles: watch::Sender<bool>,
+    /// Where a settle has found that this is not the ledger that it was: no claim may wait for that one to end.
+    stranger: watch::Sender<Option<LedgerError>>,
 }
 
 impl Health {
     /// Good.
     pub fn new() -> Self {
-        Self { found: Arc::default(), settles: watch::Sender::new(true) }
+        Self { found: Arc::default(), settles: watch::Sender::new(true), stranger: watch::Sender::new(None) }
     }
 
     /// The ledger did not answer `who`. Returns how long to wait before the next try.
     pub fn lost(&self, who: Who, error: &LedgerError) -> Duration {
         let mut found = self.lock();
-        if found.is_well() {
+        self.look_at(error);
+        if found.is_well() && !error.is_stranger() {
             events::ledger_lost(error);
         }
         let outage = match who {
@@ -63,6 +66,13 @@ impl Health {
         let wait = outage.get_or_insert_with(Outage::begin).wait();
         self.publish(&found);
         wait
+    }
+
+    /// Whether this is another ledger is everybody's concern.
+    pub fn look_at(&self, error: &LedgerError) {
+        if error.is_stranger() {
+            self.stranger.send_replace(Some(error.clone()));
+        }
     }
 
     /// The ledger answered `who`, and nothing that `who` has to write waits any more.
@@ -100,6 +110,20 @@ impl Health {
     pub async fn settled(&self) {
         // The sender is ours, so it cannot have gone.
         let _ = self.settles.subscribe().wait_for(|well| *well).await;
+    }
+
+    /// Waits until a settle finds that this is not the ledger that it was.
+    pub async fn estranged(&self) -> LedgerError {
+        let mut stranger = self.stranger.subscribe();
+        loop {
+            if let Some(error) = stranger.borrow_and_update().clone() {
+                return error;
+            }
+            if stranger.changed().await.is_err() {
+                // The sender is ours, so it cannot have gone.
+                std::future::pending::<()>().await;
+            }
+        }
     }
 
     /// Whether no evidence waits to be written.

@@ -13,6 +13,7 @@ use tokio_postgres::{Client, Config, Error, SimpleQueryMessage, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::cluster::Whereabouts;
+use super::crowd::Crowd;
 use super::error::READ_ONLY;
 use super::statement::Distrust;
 use super::{Ledger, LedgerError, tls};
@@ -82,7 +83,8 @@ pub fn connect(url: &Secret, pool_size: u32, worker: impl Into<String>) -> Resul
         }))
         .build()
         .map_err(|e| LedgerError::Unreachable(e.to_string()))?;
-    Ok(Ledger { pool, pooled, distrust, whereabouts, worker: worker.into() })
+    let crowd = Crowd::new(pool_size);
+    Ok(Ledger { pool, crowd, pooled, distrust, whereabouts, worker: worker.into() })
 }
 
 /// What a new session begins with.
