@@ -65,7 +65,7 @@ fn too_many(world: &World, arrivals: &[Arrival]) -> Option<Violation> {
                     world,
                     last.entry,
                     Promise::Pace,
-                    format!("{count} requests of one daemon came within {ms} ms, and its rate allows for {allowed:.0}"),
+                    format!("{count} requests of one daemon came within {ms} ms, and its rate allows for {allowed:.1}"),
                 )
             })
         })

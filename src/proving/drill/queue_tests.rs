@@ -56,6 +56,16 @@ fn queue() -> World {
     world
 }
 
+/// 1 is refused, tried again before 4 begins, and delivered at that time.
+fn tried_again(world: &mut World, ms: u64) {
+    let retry = Attempt { finished_at: at(350), ..decision(12, "retry", "pending", 1) };
+    let (first, again) = (line(11, "rejected", "terminal_failure", 300, 1), line(13, "accepted", "succeeded", ms, 2));
+    world.entries[0].attempts = vec![first, retry, again];
+    world.entries[0].closed_at = Some(at(ms));
+    world.requests[0].took_effect = false;
+    world.requests.push(sent(1, 13, ms - 10, 2, true));
+}
+
 fn found(world: &World) -> Vec<Promise> {
     judge(world).into_iter().map(|violation| violation.promise).collect()
 }
@@ -71,7 +81,7 @@ fn r30_r27_a_queue_that_went_one_after_another_is_well_and_says_what_was_looked_
 #[test]
 fn r30_r27_whatever_can_be_broken_in_a_queue_is_found() {
     type Break = fn(&mut World);
-    let breaks: [(&str, Break); 9] = [
+    let breaks: [(&str, Break); 10] = [
         ("sent while the one before is under way", |w| w.requests[1].at = at(250)),
         ("sent while the one before is unknown", |w| w.requests[3].at = at(500)),
         ("sent while the one before is tried again later", |w| {
@@ -106,6 +116,7 @@ fn r30_r27_whatever_can_be_broken_in_a_queue_is_found() {
             w.requests[0].took_effect = false;
             w.effects.remove(0);
         }),
+        ("tried again, and passed over", |w| tried_again(w, 900)),
         ("took effect after its end", |w| w.requests[2] = sent(4, 42, 650, 2, true)),
         ("came long after its end", |w| w.requests[2].at = at(60_000)),
     ];
@@ -121,7 +132,7 @@ fn r30_r27_whatever_can_be_broken_in_a_queue_is_found() {
 #[test]
 fn r30_r27_what_is_not_promised_is_no_fault() {
     type Change = fn(&mut World);
-    let changes: [(&str, Change); 6] = [
+    let changes: [(&str, Change); 7] = [
         ("transactions that overlap go in any order", |w| {
             w.desk.tried = [(1, 0), (4, 5), (7, 5)].map(|(order, ms)| (order, at(ms))).into();
             w.requests[3].at = at(50);
@@ -153,6 +164,7 @@ fn r30_r27_what_is_not_promised_is_no_fault() {
             w.requests[0].took_effect = false;
             w.effects.remove(0);
         }),
+        ("one may have had the turn when another is tried again", |w| tried_again(w, 680)),
         ("what is tried again later goes after others", |w| {
             let again = Attempt { finished_at: at(850), ..decision(72, "retry", "pending", 1) };
             w.entries[2].attempts.extend([again, line(73, "rejected", "terminal_failure", 1000, 2)]);

@@ -66,6 +66,7 @@ pub fn judge(world: &World) -> Vec<Violation> {
         let broken = |entry: &Entry, what: String| Violation::of(world, entry, Promise::QueueOrder, what);
         found.extend(overlaps(members).into_iter().map(|(entry, what)| broken(entry, what)));
         found.extend(overtaken(members).into_iter().map(|(entry, what)| broken(entry, what)));
+        found.extend(passed_over(members).into_iter().map(|(entry, what)| broken(entry, what)));
         found.extend(unheld(members).into_iter().map(|(entry, what)| broken(entry, what)));
         found.extend(too_late(members).into_iter().map(|(entry, what)| broken(entry, what)));
     }
@@ -107,6 +108,25 @@ fn overtaken<'a>(members: &[Member<'a>]) -> Told<'a> {
         if sent_later || (waited && !overlaps && !first.cancelled) {
             let (order, other) = (then.entry.order, first.entry.order);
             found.push((then.entry, format!("order {order} went before order {other}, which was committed before it")));
+        }
+    }
+    found
+}
+
+/// What is tried again goes before all that has not begun; one may have had the turn by then.
+fn passed_over<'a>(members: &[Member<'a>]) -> Told<'a> {
+    let mut found = Vec::new();
+    for (again, retry) in members.iter().flat_map(|m| m.entry.decisions().map(move |decision| (m, decision))) {
+        let lines = again.entry.attempts.iter().skip_while(|line| line.attempt != retry.attempt).skip(1);
+        let end = lines.into_iter().find(|line| is_end(line)).map(|line| line.finished_at).or(again.entry.closed_at);
+        let began = |then: &Member| then.stays.first().map(|stay| stay.from);
+        let behind = pairs(members).filter(|(first, _)| first.entry.action == again.entry.action);
+        let passed = behind.filter(|(_, then)| {
+            began(then).is_some_and(|from| from > retry.finished_at && end.is_none_or(|end| from < end))
+        });
+        if is_retry(retry) && passed.count() > 1 {
+            let order = again.entry.order;
+            found.push((again.entry, format!("order {order} was tried again, and several began that come after it")));
         }
     }
     found

@@ -32,7 +32,7 @@ fn verdict(report: &Report) -> String {
     if report.is_well() {
         return format!(
             "{opening}as promised.\nNo second effect where the contract promises none, no state that the destination \
-             contradicts, nothing lost."
+             contradicts, nothing lost, no queue out of order."
         );
     }
     let mut text = format!("{opening}NOT AS PROMISED.");
