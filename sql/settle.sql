@@ -18,7 +18,8 @@
 -- $27 bytea[]       sent_digest as decided upon; null = nothing was sent
 -- $28 boolean[]     a failure that holds the serial queue that the row is in
 --
--- Rows: action_id of what was written. What is missing was no longer as decided upon.
+-- Rows: attempt_id of each claim whose decision was written: two claims of one action may be in one batch. What is
+-- missing was no longer as decided upon.
 -- Race won: fence, attempt_id and state are compared by the update itself; after a failover to a replica that lost
 -- a claim the fence alone may be handed out twice, the attempt_id never is.
 -- Sent times are only changed where the row still has what this claim wrote (`last_sent_at = due_at`, the lease's
@@ -81,4 +82,4 @@ with told as materialized (
     clock_timestamp(), n.evidence, n.state, n.http_status, n.receipt, n.detail
   from done n where n.kind is not null
 )
-select action_id from done
+select attempt_id from done

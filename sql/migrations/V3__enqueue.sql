@@ -60,6 +60,9 @@ begin
     when octet_length(authority) > 500 then 'authority is longer than 500 bytes'
     when params is not null and json_typeof(params) <> 'object' then 'params is not a JSON object'
     when headers is not null and json_typeof(headers) <> 'object' then 'headers is not a JSON object'
+    -- Beside the body they are all that a claim brings into memory.
+    when octet_length(params::text) > 65536 then 'params is longer than 65536 bytes'
+    when octet_length(headers::text) > 65536 then 'headers is longer than 65536 bytes'
     when content_type ~ '[^ -~]' or octet_length(content_type) > 200 then 'content_type is not a header value of at most 200 bytes'
     when traceparent is not null and traceparent !~ '^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-[!-~]{0,100})?$'
       then 'traceparent is not a W3C trace context'

@@ -123,7 +123,9 @@ pub async fn open(path: &Path) -> Result<(Config, Ledger), Exit> {
     });
     match opened.await {
         Ok(ledger) => Ok((config, ledger)),
-        Err(error) => Err(failed("use the database", &error)),
+        Err(error) => {
+            Err(failed(&format!("use the database {} (`url` in [database])", config.database.place()), &error))
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::print::paint::Paint;
+use super::print::screen::Screen;
 use super::print::table::{Side, Table};
 use super::print::text::{name, shell};
 use super::print::words::{clock, rfc3339};
@@ -115,7 +115,7 @@ impl Standing<'_> {
 }
 
 /// A line for each, and what to type where it is paused.
-pub fn table(standings: &[Standing<'_>], now: Timestamp, given: &str, paint: Paint) -> String {
+pub fn table(standings: &[Standing<'_>], now: Timestamp, given: &str, screen: Screen) -> String {
     let mut table =
         Table::new(&[("destination", Side::Left), ("state", Side::Left), ("in flight", Side::Right), ("", Side::Left)]);
     for standing in standings {
@@ -129,10 +129,14 @@ pub fn table(standings: &[Standing<'_>], now: Timestamp, given: &str, paint: Pai
         ]);
     }
     let mut out = String::new();
-    for (line, standing) in table.show().lines().zip(std::iter::once(None).chain(standings.iter().map(Some))) {
+    for (block, standing) in
+        table.blocks(screen).into_iter().zip(std::iter::once(None).chain(standings.iter().map(Some)))
+    {
         let paused = standing.is_some_and(|standing| !standing.paused().is_empty());
-        out.push_str(&if paused { paint.warn(line) } else { line.to_owned() });
-        out.push('\n');
+        for line in block.lines() {
+            out.push_str(&if paused { screen.warn(line) } else { line.to_owned() });
+            out.push('\n');
+        }
     }
     out
 }

@@ -176,8 +176,11 @@ impl Claimer {
         let claims = match self.ledger.claim_as(mark, &wants, room).await {
             Ok(claims) => claims,
             Err(error) => {
-                // It may have been carried out all the same.
-                self.orphans.lost(mark);
+                match error.says_undone() {
+                    true => self.orphans.answered(mark),
+                    // It may have been carried out all the same.
+                    false => self.orphans.lost(mark),
+                }
                 return Err(error);
             }
         };

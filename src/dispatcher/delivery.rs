@@ -175,6 +175,8 @@ async fn guarded(
     abandon: &CancellationToken,
 ) -> Finding {
     tokio::select! {
+        // An answer that is there counts, also in the moment in which nobody waits any more.
+        biased;
         finding = AssertUnwindSafe(request).catch_unwind() => match finding {
             Ok(finding) => finding,
             Err(_) => {

@@ -56,7 +56,7 @@ impl Presence {
             heard = heard.or(told.as_ref().ok().copied());
             let next = Uptime::now().plus(if told.is_ok() { self.interval } else { AGAIN.min(self.interval) });
             loop {
-                let paused = self.pauses.paused().iter().any(Option::is_some);
+                let paused = self.some_is_paused();
                 tokio::select! {
                     () = tokio::time::sleep(next.left()) => break,
                     Ok(()) = changes.changed() => break tokio::time::sleep(TOGETHER).await,
@@ -79,6 +79,12 @@ impl Presence {
         let destinations = self.destinations(now);
         let believed = (self.interval * INTERVALS).max(BELIEVED);
         self.ledger.report(env!("CARGO_PKG_VERSION"), now.since(begun), believed, &destinations).await
+    }
+
+    /// Whether anything is paused that somebody could want probed: what the configuration has no more is not.
+    fn some_is_paused(&self) -> bool {
+        let roster = self.rosters.borrow();
+        self.pauses.paused().iter().zip(&roster.destination_max).any(|(pause, max)| pause.is_some() && *max > 0)
     }
 
     fn destinations(&self, now: Uptime) -> Vec<DestinationReport> {

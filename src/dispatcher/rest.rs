@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
+
 use super::reconnect::Outage;
 use crate::clock::Uptime;
 use crate::ledger::{Bell, BellAt, Door, Ledger, LedgerError};
@@ -27,6 +29,8 @@ pub struct Sleeper {
     at: Option<BellAt>,
     ledger: Ledger,
     bell: Option<Bell>,
+    /// One that is being opened. What is due doesn't wait for it.
+    opening: Option<JoinHandle<Result<Bell, LedgerError>>>,
     outage: Option<(Outage, Uptime)>,
     look: Duration,
 }
@@ -34,7 +38,7 @@ pub struct Sleeper {
 impl Sleeper {
     /// `at` is where the bell hears what is rung at `ledger`; `None` polls only.
     pub fn new(at: Option<BellAt>, ledger: Ledger) -> Self {
-        Self { at, ledger, bell: None, outage: None, look: SHORTEST_LOOK }
+        Self { at, ledger, bell: None, opening: None, outage: None, look: SHORTEST_LOOK }
     }
 
     /// Before the first claim: opens the bell, where there is to be one.
@@ -56,7 +60,7 @@ impl Sleeper {
         if self.bell.as_ref().is_some_and(Bell::is_gone) {
             self.lost(&LedgerError::Unreachable("the listening session has ended".to_owned()));
         }
-        self.connect().await;
+        self.connect();
         // Without a bell nothing is heard, and looking twice at once helps nobody.
         let Some(bell) = &mut self.bell else { return Rest::Sleep };
         let door = bell.approach().await;
@@ -78,11 +82,16 @@ impl Sleeper {
         }
     }
 
-    /// Sleeps until the bell rings, or for ever where there is none.
+    /// Sleeps until the bell rings, or one that was lost is there again or is not to be had; for ever where there is none.
     pub async fn rung(&mut self) {
-        match &self.bell {
-            Some(bell) => bell.rung().await,
-            None => std::future::pending().await,
+        match (&self.bell, &mut self.opening) {
+            (Some(bell), _) => bell.rung().await,
+            (None, Some(opening)) => {
+                let opened = opening.await;
+                self.opening = None;
+                self.opened(opened.unwrap_or_else(|ended| Err(LedgerError::Unreachable(ended.to_string()))));
+            }
+            (None, None) => std::future::pending().await,
         }
     }
 
@@ -97,18 +106,24 @@ impl Sleeper {
 
     /// The longest sleep that leaves a lost bell no longer lost than it must be.
     pub fn retry_in(&self) -> Duration {
-        match (&self.bell, &self.outage) {
-            (None, Some((_, next))) => next.left().max(SHORTEST_LOOK),
-            (Some(_), _) | (None, None) => Duration::MAX,
+        match (&self.bell, &self.opening, &self.outage) {
+            (None, None, Some((_, next))) => next.left().max(SHORTEST_LOOK),
+            (Some(_), _, _) | (None, Some(_), _) | (None, None, None) => Duration::MAX,
         }
     }
 
-    async fn connect(&mut self) {
-        let (None, Some(at)) = (&self.bell, &self.at) else { return };
+    /// Begins to open one, where there is none and it is time.
+    fn connect(&mut self) {
+        let (None, None, Some(at)) = (&self.bell, &self.opening, &self.at) else { return };
         if self.outage.as_ref().is_some_and(|(_, next)| !next.is_over()) {
             return;
         }
-        match Bell::open(at, &self.ledger).await {
+        let (at, ledger) = (at.clone(), self.ledger.clone());
+        self.opening = Some(tokio::spawn(async move { Bell::open(&at, &ledger).await }));
+    }
+
+    fn opened(&mut self, opened: Result<Bell, LedgerError>) {
+        match opened {
             Ok(bell) => {
                 self.bell = Some(bell);
                 if self.outage.take().is_some() {

@@ -1,6 +1,6 @@
 //! Writes decisions down, in batches; what was overtaken becomes late testimony.
 
-use std::collections::HashMap;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,8 +18,8 @@ use crate::ledger::{LateTestimony, Ledger, LedgerError, Settlement, Standing};
 const BATCH: usize = 256;
 /// After a batch of so many, more are on their way: the next one waits for them.
 const BUSY: usize = 8;
-const GATHER: Duration = Duration::from_millis(4);
-/// The most decisions that wait for rows which somebody else has locked.
+const GATHER: Duration = Duration::from_millis(3);
+/// The most decisions that wait for rows which somebody else has locked, and as many that wait to be tried.
 const ASIDE: usize = 1024;
 /// The most decisions that are taken in before those before them are written. Where more wait, those who learnt them keep
 /// their slots, and nothing more is claimed.
@@ -92,17 +92,26 @@ impl Settler {
         }
     }
 
-    /// One after the other, each for as long as its row is locked. Each try waits for the lock itself; no pause lies
-    /// between two, in which a claim that passes by could take a row whose lease has ended.
+    /// In turn, for as long as their rows are locked. Each try waits for the lock itself; no pause lies between two, in
+    /// which a claim that passes by could take a row whose lease has ended.
     async fn settle_locked(&self, mut locked: mpsc::Receiver<Outcome>) -> Vec<ActionId> {
-        let mut lost = Vec::new();
-        while let Some(outcome) = locked.recv().await {
-            let mut open = vec![outcome];
-            while !open.is_empty() {
-                lost.extend(self.settle_some(&mut open, None).await);
+        let (mut lost, mut waiting) = (Vec::new(), VecDeque::new());
+        loop {
+            if waiting.is_empty() {
+                match locked.recv().await {
+                    Some(outcome) => waiting.push_back(outcome),
+                    None => return lost,
+                }
             }
+            while waiting.len() < ASIDE
+                && let Ok(outcome) = locked.try_recv()
+            {
+                waiting.push_back(outcome);
+            }
+            let mut one: Vec<Outcome> = waiting.pop_front().into_iter().collect();
+            lost.extend(self.settle_some(&mut one, None).await);
+            waiting.extend(one);
         }
-        lost
     }
 
     /// One round, and a wait where the ledger doesn't answer; what is left in `open` wants another. Returns what was
@@ -129,6 +138,10 @@ impl Settler {
             match (done, aside) {
                 (Ok(()), Some(_) | None) => {}
                 (Err(error), Some(_)) => {
+                    if error.is_of_the_ledger() {
+                        // What was prepared in them may be what is refused.
+                        self.ledger.close_idle_sessions();
+                    }
                     let wait = self.health.lost(Who::Settles, &error);
                     self.journal.hurry();
                     tokio::time::sleep(wait).await;
@@ -149,7 +162,7 @@ impl Settler {
     }
 
     /// What is left in `open` wants another round, and so does `locked` when somebody else lets go of its rows. Errors
-    /// are of the session; a statement that the server refuses is taken apart.
+    /// are of the session or of the ledger as a whole; a statement that the server refuses is taken apart.
     async fn settle_once(&self, open: &mut Vec<Outcome>, locked: &mut Vec<Outcome>) -> Result<(), LedgerError> {
         let settlements: Vec<Settlement> = open.iter().map(Outcome::settlement).collect();
         let settle = self.health.unless_slow(self.ledger.settle(&settlements), || self.journal.hurry());
@@ -157,6 +170,7 @@ impl Settler {
             Ok(written) => written,
             Err(error) if error.is_session() => return Err(error),
             Err(_) if open.len() > 1 => return self.one_by_one(open, locked).await,
+            Err(error) if error.is_of_the_ledger() => return Err(error),
             Err(error) => {
                 self.refused(open.drain(..), &error, locked);
                 return Ok(());
@@ -167,7 +181,7 @@ impl Settler {
         }
         let mut missing: Vec<Outcome> = Vec::new();
         for outcome in open.drain(..) {
-            if written.contains(&outcome.claimed.intent.id) {
+            if written.contains(&outcome.claimed.row.attempt) {
                 self.journal.forget(outcome.claimed.row.attempt);
                 self.telling.settled(&outcome);
             } else {
@@ -177,12 +191,10 @@ impl Settler {
         if missing.is_empty() {
             return Ok(());
         }
-        let by_action: HashMap<ActionId, &Settlement> = settlements.iter().map(|s| (s.action, s)).collect();
-        let asked: Vec<&Settlement> =
-            missing.iter().filter_map(|o| by_action.get(&o.claimed.intent.id).copied()).collect();
+        let asked: Vec<&Settlement> = settlements.iter().filter(|s| !written.contains(&s.row.attempt)).collect();
         let standing = match self.ledger.standing(&asked).await {
             Ok(standing) => standing,
-            Err(error) if error.is_session() => {
+            Err(error) if error.is_session() || error.is_of_the_ledger() => {
                 *open = missing;
                 return Err(error);
             }
@@ -193,7 +205,7 @@ impl Settler {
         };
         let mut late = Vec::new();
         for mut outcome in missing {
-            match standing.get(&outcome.claimed.intent.id) {
+            match standing.get(&outcome.claimed.row.attempt) {
                 Some(Standing::SettledBefore) => {
                     self.journal.forget(outcome.claimed.row.attempt);
                     self.telling.settled(&outcome);
@@ -204,10 +216,20 @@ impl Settler {
                     open.push(outcome);
                 }
                 Some(Standing::Overtaken) if outcome.tried == Some(Step::Send) => late.push(outcome),
-                // Only a send testifies; a pruned row has nothing to add to.
-                Some(Standing::Overtaken) | None => {
+                // Only a send testifies.
+                Some(Standing::Overtaken) => {
                     self.journal.forget(outcome.claimed.row.attempt);
                     self.telling.overtaken(&outcome);
+                }
+                // There is no row to add to, but a send has left: the log is all that tells of it.
+                None => {
+                    self.journal.forget(outcome.claimed.row.attempt);
+                    match outcome.tried {
+                        Some(Step::Send) => self.telling.late(&outcome, None),
+                        Some(Step::Lookup | Step::Cancel | Step::Conclude | Step::Review) | None => {
+                            self.telling.overtaken(&outcome);
+                        }
+                    }
                 }
             }
         }
@@ -243,19 +265,38 @@ impl Settler {
         Ok(())
     }
 
-    /// One bad row must not hold up the others.
+    /// One bad row must not hold up the others. What is refused of all of them is the matter of none.
     async fn one_by_one(&self, open: &mut Vec<Outcome>, locked: &mut Vec<Outcome>) -> Result<(), LedgerError> {
-        let mut rest = std::mem::take(open);
+        let (mut rest, mut bad) = (std::mem::take(open), Vec::new());
+        let (mut why, mut some_are_taken) = (None, false);
         while let Some(outcome) = rest.pop() {
-            let mut one = vec![outcome];
-            let done = Box::pin(self.settle_once(&mut one, locked)).await;
-            open.append(&mut one);
-            if let Err(error) = done {
-                open.append(&mut rest);
-                return Err(error);
+            let (mut one, locked_before) = (vec![outcome], locked.len());
+            match Box::pin(self.settle_once(&mut one, locked)).await {
+                Ok(()) => {
+                    some_are_taken |= locked.len() == locked_before;
+                    open.append(&mut one);
+                }
+                Err(error) if error.is_of_the_ledger() => {
+                    bad.append(&mut one);
+                    why = Some(error);
+                }
+                Err(error) => {
+                    [&mut one, &mut rest, &mut bad].into_iter().for_each(|left| open.append(left));
+                    return Err(error);
+                }
             }
         }
-        Ok(())
+        match why {
+            Some(error) if some_are_taken => {
+                self.refused(bad, &error, locked);
+                Ok(())
+            }
+            Some(error) => {
+                open.append(&mut bad);
+                Err(error)
+            }
+            None => Ok(()),
+        }
     }
 
     /// The server refused what concerns these rows alone. A lock passes; anything else does not, and the row is left to

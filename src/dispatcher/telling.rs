@@ -138,7 +138,7 @@ impl Telling {
     /// The same of whatever claim.
     pub fn testified(&self, about: About<'_>, evidence: Evidence, receipt: &str, testimony: Option<Testimony>) {
         let meaning = match testimony {
-            None => "the action has been pruned",
+            None => "the ledger does not have the action",
             Some(Testimony::Record) => "recorded",
             Some(Testimony::Close) => "succeeded",
             Some(Testimony::Wait) => "proof waits for whoever holds the action",

@@ -69,8 +69,10 @@ impl Walk {
         !some && passed_over && self.barren < self.after.len()
     }
 
-    /// How long to wait where everything due is locked: twice as long each time.
+    /// How long to wait where something is due and was not claimed: twice as long each time. Either all of it is locked, or
+    /// it is that of a stream which had no share: so the next claims go round once more.
     pub fn locked_out(&mut self) -> Duration {
+        self.barren = 0;
         let wait = self.locked_wait;
         self.locked_wait = wait.saturating_mul(2);
         wait
@@ -90,6 +92,15 @@ mod tests {
         assert!(walk.went(0, String::new(), 0), "what came before the first find has not been seen since");
         assert!(!walk.went(0, String::new(), 0));
         assert!(!walk.went(0, String::new(), 1), "a round in one part has seen them all");
+    }
+
+    #[test]
+    fn what_is_due_in_a_stream_that_had_no_share_gets_a_round_of_its_own() {
+        let mut walk = Walk::new(3);
+        let round = |walk: &mut Walk| (0..10).take_while(|_| walk.passes_over(false, true)).count();
+        assert_eq!((round(&mut walk), round(&mut walk)), (2, 0), "nothing is due, as far as they know");
+        walk.locked_out();
+        assert_eq!(round(&mut walk), 2);
     }
 
     #[test]

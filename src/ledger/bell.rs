@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::task::JoinHandle;
 use tokio_postgres::types::Type;
 use tokio_postgres::{AsyncMessage, Client};
 
@@ -26,6 +27,11 @@ const DOOR: i64 = 7_813_402_954_201_167_431;
 const TEST: &str = "outbox_bell_test";
 /// How long the test may take. Longer than a busy server needs, and nothing is claimed meanwhile.
 const HEARD_WITHIN: Duration = Duration::from_secs(8);
+
+/// How long a session may take to be open and tested, and to answer. Nothing is claimed while its answer is awaited.
+const OPENED_WITHIN: Duration = Duration::from_secs(20);
+const ANSWERED_WITHIN: Duration = Duration::from_secs(3);
+const MUTE: &str = "the listening session does not answer";
 
 const TRY_DOOR: &str = include_str!("../../sql/try_door.sql");
 
@@ -64,12 +70,26 @@ pub struct Bell {
     way: Way,
     gone: Arc<AtomicBool>,
     keeps_door: bool,
+    _wire: Wired,
+}
+
+/// What carries a session. Ends with it, also where an answer is still awaited.
+struct Wired(JoinHandle<()>);
+
+impl Drop for Wired {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Bell {
     /// Opens the session, and makes sure that it hears what is rung at the ledger: through a pooler that gives a session
     /// away after each transaction it would hear nothing, and its lock would be somebody else's.
     pub async fn open(at: &BellAt, ledger: &Ledger) -> Result<Self, LedgerError> {
+        within(OPENED_WITHIN, Self::open_and_test(at, ledger)).await
+    }
+
+    async fn open_and_test(at: &BellAt, ledger: &Ledger) -> Result<Self, LedgerError> {
         match at {
             BellAt::Url(url) => {
                 let bell = Self::connect(url).await?;
@@ -97,8 +117,7 @@ impl Bell {
         let (rings, passes, is_gone) = (Arc::clone(&rung), Arc::clone(&tested), Arc::clone(&gone));
         let own = Arc::new(AtomicI32::new(0));
         let own_pid = Arc::clone(&own);
-        // Ends with the session: when the client is dropped or the server is gone.
-        tokio::spawn(async move {
+        let wire = Wired(tokio::spawn(async move {
             while let Some(Ok(message)) = poll_fn(|cx| connection.poll_message(cx)).await {
                 if let AsyncMessage::Notification(note) = message {
                     if note.channel() == TEST {
@@ -110,14 +129,14 @@ impl Bell {
             }
             is_gone.store(true, Ordering::Release);
             rings.notify_one();
-        });
+        }));
         // What we ring when we leave the door is for the others.
         own.store(client.query_typed_one("select pg_backend_pid()", &[]).await?.try_get(0)?, Ordering::Release);
         let way = way(&client).await?;
         // It idles for as long as nothing is to be done.
         client.batch_execute(NO_IDLE_LIMIT).await?;
         client.batch_execute("listen outbox").await?;
-        Ok(Self { client, rung, tested, way, gone, keeps_door: false })
+        Ok(Self { client, rung, tested, way, gone, keeps_door: false, _wire: wire })
     }
 
     /// Whether this session hears what one of the ledger's says.
@@ -135,7 +154,8 @@ impl Bell {
         if self.keeps_door {
             return Ok(Door::Kept);
         }
-        let door = match self.client.query_typed_one(TRY_DOOR, &[(&DOOR, Type::INT8)]).await?.try_get(0)? {
+        let question = async { Ok(self.client.query_typed_one(TRY_DOOR, &[(&DOOR, Type::INT8)]).await?) };
+        let door = match within(ANSWERED_WITHIN, question).await?.try_get(0)? {
             "ours" => Door::Ours,
             "theirs" => Door::Theirs,
             "in_flight" => Door::EnqueueInFlight,
@@ -149,8 +169,8 @@ impl Bell {
     pub async fn leave(&mut self) -> Result<(), LedgerError> {
         if self.keeps_door {
             self.keeps_door = false;
-            self.client
-                .query_typed("select pg_advisory_unlock($1), pg_notify('outbox', '')", &[(&DOOR, Type::INT8)])
+            let leave = "select pg_advisory_unlock($1), pg_notify('outbox', '')";
+            within(ANSWERED_WITHIN, async { Ok(self.client.query_typed(leave, &[(&DOOR, Type::INT8)]).await?) })
                 .await?;
         }
         Ok(())
@@ -165,4 +185,8 @@ impl Bell {
     pub fn is_gone(&self) -> bool {
         self.gone.load(Ordering::Acquire)
     }
+}
+
+async fn within<T>(time: Duration, answer: impl Future<Output = Result<T, LedgerError>>) -> Result<T, LedgerError> {
+    tokio::time::timeout(time, answer).await.unwrap_or_else(|_| Err(LedgerError::Unreachable(MUTE.to_owned())))
 }

@@ -62,6 +62,19 @@ impl Ledger {
     }
 }
 
+impl Ledger {
+    /// Whether [`Self::recognise`] would do, as a daemon that starts here would ask. Remembers nothing.
+    ///
+    /// # Errors
+    /// Where it is not the cluster or the timeline that is remembered, and where this login may not run a daemon.
+    pub async fn would_recognise(&self) -> Result<(), LedgerError> {
+        let mut session = self.session().await?;
+        let asked = session.transaction().await?;
+        asked.query(RECOGNISE, &[]).await?;
+        Ok(asked.rollback().await?)
+    }
+}
+
 /// Remembers the cluster as it is now, whatever was remembered. For its owner. Returns what it is.
 pub async fn accept_cluster(url: &Secret) -> Result<String, LedgerError> {
     let (config, tls) = session_config(url)?;

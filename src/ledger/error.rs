@@ -17,7 +17,7 @@ pub enum LedgerError {
         message: String,
     },
     /// The server refused a statement.
-    #[error("the database refused: {message} (SQLSTATE {sqlstate})")]
+    #[error("the database refused: {message} (SQLSTATE {sqlstate}){}", fix(sqlstate))]
     Refused {
         /// Five characters.
         sqlstate: String,
@@ -124,6 +124,33 @@ impl LedgerError {
         }
     }
 
+    /// Whether a statement was refused whatever rows it is about: a missing grant or table, a plan that is no more, a disk.
+    /// It says nothing about a row, and may be over in a moment.
+    pub fn is_of_the_ledger(&self) -> bool {
+        match self {
+            // 0A: feature_not_supported, as of a plan whose result is another by now; 26: a prepared statement that is
+            // gone; 42: names and rights; 58 and XX: the system and what is broken in it
+            Self::Refused { sqlstate, .. } => {
+                ["0A", "26", "42", "58", "XX"].iter().any(|class| sqlstate.starts_with(class))
+            }
+            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => false,
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
+            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
+            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
+        }
+    }
+
+    /// Whether the server itself says that the statement has done nothing. Where the session ended nobody knows.
+    pub fn says_undone(&self) -> bool {
+        match self {
+            Self::Refused { .. } => !self.is_session(),
+            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => false,
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
+            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
+            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
+        }
+    }
+
     /// Whether the server has no session left for us.
     pub fn is_crowd(&self) -> bool {
         match self {
@@ -184,6 +211,18 @@ impl From<deadpool_postgres::PoolError> for LedgerError {
                 Self::Unreachable(error.to_string())
             }
         }
+    }
+}
+
+/// What to do about a refusal, where one thing is it.
+fn fix(sqlstate: &str) -> &'static str {
+    match sqlstate {
+        // insufficient_privilege
+        "42501" => {
+            "; deploy/roles.sql has the roles to grant: outbox_dispatcher for `outboxd run`, `check` and `prune`, \
+             outbox_operator for the commands of a person"
+        }
+        _ => "",
     }
 }
 

@@ -1,11 +1,14 @@
 //! Sessions: how they are opened and what is set in each.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
-use deadpool_postgres::{ClientWrapper, Connect, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod};
+use deadpool_postgres::{
+    ClientWrapper, Connect, Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime,
+};
 use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::tls::MakeTlsConnect;
@@ -48,6 +51,10 @@ pub(super) const NO_IDLE_LIMIT: &str =
 const SIGN: &str = "-c outboxd.session=direct";
 const LOOK_FOR_SIGN: &str = "select pg_catalog.current_setting('outboxd.session', true)";
 
+/// How long a server that has been reached may take until its session is open. One that never says a word holds a claim up
+/// for no longer; the next session may be with another.
+const OPENED_WITHIN: Duration = Duration::from_secs(5);
+
 const IS_READ_ONLY: &str = "select pg_catalog.current_setting('transaction_read_only')";
 
 /// The settings as statements, for a session (`set`) or the transaction that it is in (`set local`).
@@ -65,6 +72,7 @@ pub(super) fn local_settings() -> &'static str {
 pub fn connect(url: &Secret, pool_size: u32, worker: impl Into<String>) -> Result<Ledger, LedgerError> {
     let (config, tls) = session_config(url)?;
     let pooled = Arc::new(AtomicBool::new(false));
+    let opened_within = reached_within(&config).saturating_add(OPENED_WITHIN);
     let opener = Opener { tls, pooled: Arc::clone(&pooled) };
     let manager = Manager::from_connect(config, opener, ManagerConfig { recycling_method: RecyclingMethod::Fast });
     let (found, distrust) = (Arc::clone(&pooled), Distrust::default());
@@ -73,9 +81,14 @@ pub fn connect(url: &Secret, pool_size: u32, worker: impl Into<String>) -> Resul
     let expected = whereabouts.clone();
     let pool = Pool::builder(manager)
         .max_size(usize::try_from(pool_size).unwrap_or(usize::MAX))
+        .runtime(Runtime::Tokio1)
+        .create_timeout(Some(opened_within))
         .post_create(Hook::async_fn(move |client, _| {
             let (pooled, expected) = (found.load(Ordering::Acquire), expected.clone());
-            Box::pin(async move { begin(client, pooled, &expected).await })
+            Box::pin(async move {
+                let begun = tokio::time::timeout(OPENED_WITHIN, begin(client, pooled, &expected)).await;
+                begun.unwrap_or(Err(HookError::message(MUTE)))
+            })
         }))
         .pre_recycle(Hook::sync_fn(move |_, metrics| match distrusts.trusts(metrics.created) {
             true => Ok(()),
@@ -85,6 +98,15 @@ pub fn connect(url: &Secret, pool_size: u32, worker: impl Into<String>) -> Resul
         .map_err(|e| LedgerError::Unreachable(e.to_string()))?;
     let crowd = Crowd::new(pool_size);
     Ok(Ledger { pool, crowd, pooled, distrust, whereabouts, worker: worker.into() })
+}
+
+const MUTE: &str = "the server was reached and did not answer";
+
+/// How long it may take to reach a server: each of its hosts may have more than one address.
+fn reached_within(config: &Config) -> Duration {
+    let hosts = u32::try_from(config.get_hosts().len().max(config.get_hostaddrs().len())).unwrap_or(u32::MAX);
+    let each = config.get_connect_timeout().copied().unwrap_or(OPENED_WITHIN);
+    each.saturating_mul(hosts.max(1)).saturating_mul(2)
 }
 
 /// What a new session begins with.
@@ -132,12 +154,11 @@ impl Connect for Opener {
                 let (client, connection) = config.connect(self.tls.clone()).await?;
                 return Ok((client, spawn(connection)));
             }
-            let (client, connection) = open(&config, &self.tls).await?;
-            let task = spawn(connection);
-            if way(&client).await? == Way::Pooled {
+            let (client, mut connection) = open(&config, &self.tls).await?;
+            if driven(&mut connection, way(&client)).await? == Way::Pooled {
                 self.pooled.store(true, Ordering::Release);
             }
-            Ok((client, task))
+            Ok((client, spawn(connection)))
         })
     }
 }
@@ -183,6 +204,18 @@ async fn value(client: &Client, question: &str) -> Result<Option<String>, Error>
     let row =
         answer.iter().find_map(|message| if let SimpleQueryMessage::Row(row) = message { Some(row) } else { None });
     Ok(row.and_then(|row| row.get(0)).map(ToOwned::to_owned))
+}
+
+/// The answer to a question of a session that is nobody's task yet: given up, both are gone.
+async fn driven<T>(connection: &mut Wire, question: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    let mut question = pin!(question);
+    tokio::select! {
+        biased;
+        answer = &mut question => return answer,
+        // Then whoever waits for an answer learns of it.
+        _ = connection => {}
+    }
+    question.await
 }
 
 /// Ends with the session: when the client is dropped or the server is gone.

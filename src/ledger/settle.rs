@@ -78,12 +78,12 @@ pub enum Standing {
 }
 
 impl Ledger {
-    /// Settles all of them, and returns which were written. A refusal of the whole batch is the caller's to take
+    /// Settles all of them, and returns the claims whose decision was written. A refusal of the whole batch is the caller's to take
     /// apart: one bad row must not hold up the others.
     ///
     /// Where a serial queue moves on, the next turn is given in the same transaction. Where that is refused the rows
     /// are settled all the same: they are marked, and a later [`Ledger::promote`] sees to them.
-    pub async fn settle(&self, batch: &[Settlement]) -> Result<HashSet<ActionId>, LedgerError> {
+    pub async fn settle(&self, batch: &[Settlement]) -> Result<HashSet<AttemptId>, LedgerError> {
         let mut sorted: Vec<&Settlement> = batch.iter().collect();
         sorted.sort_unstable_by_key(|s| s.action);
         let mut session = self.session().await?;
@@ -102,26 +102,26 @@ impl Ledger {
             }
         };
         failpoint::reach(Point::AfterSettle);
-        rows.iter().map(|row| Ok(ActionId(row.try_get(0)?))).collect()
+        rows.iter().map(|row| Ok(AttemptId(row.try_get(0)?))).collect()
     }
 
-    /// What became of rows that a settle did not write. Rows that are gone are not in the answer.
-    pub async fn standing(&self, missing: &[&Settlement]) -> Result<HashMap<ActionId, Standing>, LedgerError> {
+    /// What became of the decisions that a settle did not write, by claim. Those whose rows are gone are not in the answer.
+    pub async fn standing(&self, missing: &[&Settlement]) -> Result<HashMap<AttemptId, Standing>, LedgerError> {
         let session = self.session().await?;
         let actions: Vec<Uuid> = missing.iter().map(|s| s.action.0).collect();
         let attempts: Vec<Uuid> = missing.iter().map(|s| s.row.attempt.0).collect();
         let rows = session.query(UNSETTLED, &[&actions, &attempts]).await?;
         let mut standing = HashMap::with_capacity(rows.len());
         for row in &rows {
-            let action = ActionId(row.try_get("action_id")?);
-            let Some(ours) = missing.iter().find(|s| s.action == action) else { continue };
+            let claim = AttemptId(row.try_get("claim")?);
+            let Some(ours) = missing.iter().find(|s| s.row.attempt == claim) else { continue };
             let held = row.try_get::<_, &str>("state")? == State::Dispatching.as_str()
                 && row.try_get::<_, i64>("fence")? == ours.fence.0
                 && row.try_get::<_, Option<Uuid>>("attempt_id")? == Some(ours.row.attempt.0);
             let doubt_since: Option<Timestamp> = row.try_get("doubt_since")?;
             let doubt_attempt: Option<Uuid> = row.try_get("doubt_attempt")?;
             standing.insert(
-                action,
+                claim,
                 if row.try_get("settled_before")? {
                     Standing::SettledBefore
                 } else if held {

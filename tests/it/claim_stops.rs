@@ -156,7 +156,7 @@ async fn r22_an_operators_send_again_passes_a_stop_once() {
     let second = claim_one(&ledger, &want(NOTE)).await;
     assert_eq!((second.row.step, second.row.overridden), (Step::Send, true));
     let told = settlement(&second, &finding(Evidence::NoAnswer));
-    assert!(ledger.settle(&[told]).await.unwrap().contains(&second.intent.id));
+    assert!(ledger.settle(&[told]).await.unwrap().contains(&second.row.attempt));
     db.run("update outbox.delivery set step = 'send', due_at = now()").await;
     let third = claim_one(&ledger, &want(NOTE)).await;
     assert_eq!((third.row.step, third.row.overridden), (Step::Conclude, false));

@@ -7,10 +7,11 @@ use outboxd::ledger;
 use outboxd::proving::cluster::{Cluster, ClusterOptions};
 use outboxd::proving::fake::{Behaviour, Gate};
 use outboxd::proving::session;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_postgres::Client;
 
-use crate::support::World;
 use crate::support::world::{SOON, keyed, lines_of};
+use crate::support::{Proxy, World};
 
 /// A world whose ledger is a server of its own, with a session there that may always write.
 async fn own_server() -> (World, Cluster, Client) {
@@ -179,4 +180,57 @@ async fn limits_of_the_role_on_locks_statements_and_transactions_are_not_ours() 
     world.enqueue_many("n", 300).await;
     world.until_count(DONE, 300).await;
     assert_eq!((world.fake.effects().len(), world.fake.duplicates()), (300, 0));
+}
+
+/// The database's URL, by way of a front whose server never says a word to the first so many connections.
+async fn mute_at_first(url: &str, mute: usize) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let from = url.find("127.0.0.1:").expect("a TCP address");
+    let to = url[from..].find('/').map_or(url.len(), |end| from + end);
+    let (server, ours) = (url[from..to].to_owned(), listener.local_addr().expect("an address").to_string());
+    tokio::spawn(async move {
+        let mut unheard = Vec::new();
+        while let Ok((mut client, _)) = listener.accept().await {
+            if unheard.len() < mute {
+                unheard.push(client);
+                continue;
+            }
+            let server = server.clone();
+            tokio::spawn(async move {
+                let mut server = TcpStream::connect(server).await?;
+                tokio::io::copy_bidirectional(&mut client, &mut server).await
+            });
+        }
+    });
+    url.replace(&url[from..to], &ours)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b44_a_session_that_is_never_opened_is_given_up() {
+    let mut world = World::new().await;
+    // As many as are asked for at a start, at least.
+    let url = mute_at_first(&world.db.url, 5).await;
+    world.url = format!("{url}?sslmode=disable&connect_timeout=1");
+    world.dispatcher.push_str("\nnotify = false");
+    let _daemon = world.daemon().await;
+    let action = world.enqueue("n-1").await;
+    world.until(action, "succeeded").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b43_a_listening_session_that_says_nothing_any_more_holds_up_no_claim() {
+    let mut world = World::new().await;
+    let proxy = Proxy::start(&world.db.url).await.expect("a way");
+    world.database = format!("direct_url = \"{}\"", proxy.url);
+    let daemon = world.daemon().await;
+    world.until_true("exists (select from pg_locks where locktype = 'advisory' and mode = 'ExclusiveLock')").await;
+    proxy.freeze();
+    for n in 0..3 {
+        let action = world.enqueue(&format!("n-{n}")).await;
+        world.until(action, "succeeded").await;
+    }
+    daemon.logged("doorbell lost", SOON).await.expect("lost");
+    proxy.let_go();
+    daemon.logged("doorbell back", 2 * SOON).await.expect("back");
+    assert_eq!(lines_of(&daemon.log(), "ledger lost").len(), 0, "{}", daemon.log());
 }

@@ -221,6 +221,75 @@ async fn a_row_that_somebody_locks_for_long_holds_up_nobody_and_its_result_is_ke
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_row_that_somebody_locks_for_ever_does_not_hold_up_one_that_was_locked_for_a_moment() {
+    let mut world = World::new().await;
+    world.operation = keyed("600s", "");
+    let gates = [Gate::new(), Gate::new()];
+    let held = gates.clone();
+    world.fake.behave(move |seen, _| match seen.text() {
+        text if text.contains("for-ever") => Behaviour::accept().held_by(&held[0]),
+        text if text.contains("a-moment") => Behaviour::accept().held_by(&held[1]),
+        _ => Behaviour::accept(),
+    });
+    let actions = [world.enqueue("for-ever").await, world.enqueue("a-moment").await];
+    let _daemon = world.daemon().await;
+    world.fake.wait_seen(2).await.expect("under way");
+    let mut sessions = [world.db.session().await, world.db.session().await];
+    let mut locks = Vec::new();
+    for (session, action) in sessions.iter_mut().zip(&actions) {
+        let locking = session.transaction().await.expect("a transaction");
+        locking
+            .execute("select from outbox.delivery where action_id = $1 for update", &[action])
+            .await
+            .expect("locked");
+        locks.push(locking);
+    }
+    for gate in &gates {
+        gate.open();
+        // It is written after what has been tried and put aside.
+        let next = world.enqueue(&format!("next-{}", world.fake.tally().requests)).await;
+        world.until(next, "succeeded").await;
+    }
+    locks.pop().expect("the second").commit().await.expect("let go");
+    world.until(actions[1], "succeeded").await;
+    assert_eq!(world.db.label(actions[0]).await, "dispatching");
+    locks.pop().expect("the first").commit().await.expect("let go");
+    world.until(actions[0], "succeeded").await;
+    assert_eq!(world.fake.tally().requests, 4, "nothing is sent again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r25_what_an_overtaken_claim_learnt_is_kept_where_its_successor_settles_with_it() {
+    let mut world = World::new().await;
+    world.operation = "effect = \"keyed\"\ntimeout = \"600ms\"\nbackoff = { initial = \"60s\", max = \"60s\" }".into();
+    world.dispatcher = "lease_margin = \"100ms\"\npoll_interval = \"200ms\"".into();
+    world.fake.behave(|seen, _| match seen.text().contains("slow") {
+        true => Behaviour::accept(),
+        false => Behaviour::accept().delayed(Duration::from_millis(50)),
+    });
+    // The settle of one action takes so long that another is answered, lapses and is claimed again by the same daemon:
+    // what both of its claims have to say is waiting when that settle is over.
+    let slow = world.enqueue("slow").await;
+    let action = world.enqueue("n-1").await;
+    world
+        .db
+        .run(&format!(
+            "create function public.slowly() returns trigger language plpgsql as
+               $$ begin perform pg_catalog.pg_sleep(1.7); return new; end $$;
+             create trigger slowly before insert on outbox.attempt for each row
+               when (new.action_id = '{slow}') execute function public.slowly()"
+        ))
+        .await;
+    let daemon = world.daemon().await;
+    world.until(slow, "succeeded").await;
+    world.until(action, "succeeded").await;
+    let told: Vec<_> = world.history(action).await.into_iter().map(|a| (a.kind, a.evidence, a.fence)).collect();
+    let late = ("late".to_owned(), "accepted".to_owned(), 1);
+    assert!(told.contains(&late), "{told:?}:\n{}", daemon.log());
+    assert_eq!(world.seen_of(action).len(), 1, "it was known to have happened");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn b44_b83_a_database_that_is_down_costs_little_and_deliveries_resume() {
     let mut cluster = Cluster::start(ClusterOptions::default().set("fsync", "off")).expect("a cluster of its own");
     let url = cluster.url("postgres", "postgres");

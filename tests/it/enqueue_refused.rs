@@ -85,7 +85,7 @@ async fn b19_header_text_that_a_request_can_carry_is_taken() {
 }
 
 #[tokio::test]
-async fn b29_keys_that_are_too_long_are_refused_by_name() {
+async fn b29_keys_params_and_headers_that_are_too_long_are_refused_by_name() {
     let db = Database::new().await;
     let long = "repeat(md5(random()::text), 320)";
     for argument in ["retry_key", "event_id", "tenant", "principal", "authority", "traceparent"] {
@@ -97,6 +97,10 @@ async fn b29_keys_that_are_too_long_are_refused_by_name() {
         let sql = format!("select outbox.enqueue('op', '{{}}', 'k', {argument} => {long})");
         let error = db.client.query(&sql, &[]).await.expect_err("too long");
         assert_eq!(error.as_db_error().unwrap().constraint(), Some("ids_fit"), "{argument}");
+    }
+    for argument in ["params", "headers"] {
+        let large = "json_build_object('p', repeat('x', 65536))";
+        is_refused(&db, &format!("'op', '{{}}', 'k', {argument} => {large}"), "OB422").await;
     }
     // At their longest, together, they fit their index.
     let longest = "select created

@@ -283,7 +283,7 @@ async fn r19_an_absence_says_nothing_of_a_send_under_other_pins_that_is_told_of_
     db.run("update outbox.delivery set sent_digest = ''").await;
     let absent = settlement(&holder, &finding(Evidence::Absent));
     assert!(ledger.settle(std::slice::from_ref(&absent)).await.unwrap().is_empty());
-    let standing = ledger.standing(&[&absent]).await.unwrap().remove(&absent.action);
+    let standing = ledger.standing(&[&absent]).await.unwrap().remove(&absent.row.attempt);
     let Some(Standing::Changed(row)) = standing else { panic!("not ours") };
     holder.row = *row;
     assert_eq!(holder.row.sent_under, SentUnder::Mixed);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use outboxd::clock::stopwatch;
-use outboxd::proving::fake::Behaviour;
+use outboxd::proving::fake::{Behaviour, Gate};
 
 use crate::support::World;
 use crate::support::world::{SOON, keyed, lines, lines_of};
@@ -67,6 +67,63 @@ async fn b44_a_database_that_turns_the_daemon_away_in_any_way_is_waited_for() {
     }
     let (lost, back) = (lines_of(&daemon.log(), "ledger lost").len(), lines_of(&daemon.log(), "ledger back").len());
     assert_eq!((lost, back), (troubles.len(), troubles.len()), "one line each way:\n{}", daemon.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r11_a_result_that_a_missing_grant_keeps_out_is_kept_until_it_is_there() {
+    let (world, role) = as_a_role().await;
+    let gate = Gate::new();
+    let held = gate.clone();
+    world.fake.behave(move |_, _| Behaviour::accept().held_by(&held));
+    let daemon = world.daemon().await;
+    world.enqueue_many("n", 3).await;
+    world.fake.wait_seen(3).await.expect("under way");
+    world.db.run("revoke insert on outbox.attempt from outbox_dispatcher").await;
+    gate.open();
+    daemon.logged("ledger lost", SOON).await.expect("it is no matter of one row");
+    let next = world.enqueue("next").await;
+    world.fake.wait_until(Duration::from_millis(700), |tally| tally.requests > 3).await.expect_err("nothing is sent");
+    world.db.run("grant insert on outbox.attempt to outbox_dispatcher").await;
+    world.until(next, "succeeded").await;
+    world.until_count("select count(*) from outbox.status where state = 'succeeded'", 4).await;
+    let learnt = "select count(*) from outbox.attempt where evidence <> 'accepted' or kind <> 'send'";
+    assert_eq!((world.db.count(learnt).await, world.fake.tally().requests), (0, 4), "{role}");
+    assert_eq!(lines_of(&daemon.log(), "settle refused").len(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r11_a_claim_that_the_server_refuses_has_taken_nothing_and_is_in_no_journal() {
+    let (mut world, _) = as_a_role().await;
+    world.dispatcher.push_str("\njournal = \"daemon.journal\"");
+    let daemon = world.daemon().await;
+    world.db.run("revoke update on outbox.delivery from outbox_dispatcher").await;
+    let action = world.enqueue("n-1").await;
+    daemon.logged("ledger lost", SOON).await.expect("refused");
+    // Longer than the journal takes to look at what was not answered.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    world.db.run("grant update on outbox.delivery to outbox_dispatcher").await;
+    world.until(action, "succeeded").await;
+    assert_eq!(lines_of(&daemon.log(), "journal in use").len(), 0, "{}", daemon.log());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r25_what_was_sent_of_an_action_that_the_ledger_has_lost_is_told() {
+    let mut world = World::new().await;
+    world.operation = keyed("600s", "");
+    let gate = Gate::new();
+    let held = gate.clone();
+    world.fake.behave(move |_, _| Behaviour::accept().held_by(&held));
+    let action = world.enqueue("n-1").await;
+    let daemon = world.daemon().await;
+    world.fake.wait_seen(1).await.expect("under way");
+    // As a failover to a replica does that has not received it.
+    world.db.run("delete from outbox.delivery; delete from outbox.action").await;
+    gate.open();
+    daemon.logged("late testimony", SOON).await.expect("told");
+    let line = &lines_of(&daemon.log(), "late testimony")[0];
+    let told = (&line["action"], &line["evidence"], &line["meaning"]);
+    let expected = (action.to_string().into(), "accepted".into(), "the ledger does not have the action".into());
+    assert_eq!(told, (&expected.0, &expected.1, &expected.2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

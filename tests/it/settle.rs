@@ -24,7 +24,7 @@ async fn r9_a_settle_writes_the_row_and_one_line_of_history() {
         Finding { status: Some(201), receipt: Some("note-99".into()), ..Finding::new(Evidence::Accepted, None) };
     let mut told = settlement(&claimed, &finding);
     told.history.as_mut().unwrap().detail = Some("created".into());
-    assert_eq!(ledger.settle(&[told]).await.unwrap(), HashSet::from([claimed.intent.id]));
+    assert_eq!(ledger.settle(&[told]).await.unwrap(), HashSet::from([claimed.row.attempt]));
     let row = db.delivery(claimed.intent.id.0).await;
     assert_eq!((&row["state"], &row["receipt"], &row["attempts"]), (&"succeeded".into(), &"note-99".into(), &1.into()));
     for empty in ["worker", "attempt_id", "due_at", "doubt_since", "reason"] {
@@ -102,6 +102,22 @@ async fn b52_a_lapse_in_the_history_is_not_a_settle_that_was_written_before() {
     claim_one(&ledger, &want(NOTE)).await;
     assert_eq!(db.attempts(slow.intent.id.0).await.len(), 1);
     assert_eq!(standing(&ledger, &accepted(&slow)).await, Standing::Overtaken);
+}
+
+#[tokio::test]
+async fn r25_two_claims_of_one_action_are_told_apart_in_one_batch() {
+    let db = Database::new().await;
+    db.enqueue(NOTE, "{}", "k").await;
+    let ledger = db.ledger("w");
+    let first = claim_one(&ledger, &lapsing(want(NOTE))).await;
+    let second = claim_one(&ledger, &want(NOTE)).await;
+    let batch = [accepted(&first), settlement(&second, &finding(Evidence::Lapsed))];
+    assert_eq!(ledger.settle(&batch).await.unwrap(), HashSet::from([second.row.attempt]));
+    let third = claim_one(&ledger, &lapsing(want(NOTE))).await;
+    let held = accepted(&third);
+    let standing = ledger.standing(&[&batch[0], &held]).await.unwrap();
+    assert_eq!(standing[&first.row.attempt], Standing::Overtaken);
+    assert!(matches!(standing[&third.row.attempt], Standing::Changed(_)), "{standing:?}");
 }
 
 #[tokio::test]

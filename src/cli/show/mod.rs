@@ -20,10 +20,10 @@ use clap::Args;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::print::paint::Paint;
+use super::print::screen::Screen;
 use super::print::words::day;
 use super::print::{self, text};
-use super::{ConfigFile, Exit, set_up};
+use super::{ConfigFile, Exit, action_id, set_up};
 use crate::config::{Config, Promise};
 use crate::core::action::{ActionId, Intent};
 use crate::core::target::Operation;
@@ -34,7 +34,7 @@ use crate::ledger::{Story, Told, Tombstone};
 #[derive(Args)]
 pub struct Options {
     /// The action's id, whole
-    #[arg(value_name = "ACTION")]
+    #[arg(value_name = "ACTION", value_parser = action_id::parse)]
     action: Uuid,
     /// Print the body that is sent, and nothing else; what is not text is escaped
     #[arg(long)]
@@ -97,7 +97,7 @@ fn pruned(options: &Options, config: &Config, stone: &Tombstone) -> Exit {
         Exit::Failed
     } else {
         let identity = config.limits.get(&stone.operation).map(|limits| limits.keep.identity);
-        print::out(&page::grave(stone, identity, Paint::of_stdout()))
+        print::out(&page::grave(stone, identity, Screen::of_stdout()))
     }
 }
 
@@ -117,7 +117,7 @@ fn whole(options: &Options, config: &Config, story: &Story, intent: Option<&Inte
     } else if options.body {
         print::out(&(text::body(body) + "\n"))
     } else {
-        print::out(&page::page(&view, Paint::of_stdout()))
+        print::out(&page::page(&view, Screen::of_stdout()))
     }
 }
 

@@ -144,22 +144,35 @@ impl JournalFile {
 
     fn append_and(&mut self, frame: &Frame, sync: impl FnOnce(&File) -> io::Result<()>) -> Result<(), JournalError> {
         let bytes = written(frame);
-        self.file.write_all_at(&bytes, self.end).map_err(|error| self.refused(error))?;
-        if let Err(error) = sync(&self.file) {
-            // It is whole, and does not count. Under a shorter one its end would stay as a line that nobody can read. A
-            // frame that was not written to its end has no line break, so that is left alone, with the room that is reserved.
-            let _ = self.file.set_len(self.end);
-            return Err(self.refused(error));
+        let appended = self.cut_off().and_then(|()| {
+            self.file.write_all_at(&bytes, self.end)?;
+            sync(&self.file)
+        });
+        match appended {
+            Ok(()) => {
+                self.end += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
+                Ok(())
+            }
+            Err(error) => Err(self.refused(error)),
         }
-        self.end += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
-        Ok(())
     }
 
     /// Empties it: the ledger has what was in it.
     pub fn clear(&mut self) -> Result<(), JournalError> {
-        self.file.set_len(0).and_then(|()| self.file.sync_all()).map_err(|error| self.refused(error))?;
+        self.file.set_len(0).map_err(|error| self.refused(error))?;
+        // From here on there is nothing before the next frame, synced or not.
         self.end = 0;
+        self.file.sync_all().map_err(|error| self.refused(error))?;
         self.reserve();
+        Ok(())
+    }
+
+    /// What appends that went wrong have left behind the end goes: more than one of them can leave more than one line, and
+    /// only the last line of a file may be unreadable.
+    fn cut_off(&self) -> io::Result<()> {
+        if self.file.metadata()?.len() > self.end {
+            self.file.set_len(self.end)?;
+        }
         Ok(())
     }
 

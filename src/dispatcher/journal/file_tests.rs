@@ -57,6 +57,22 @@ fn r11_a_torn_last_frame_is_taken_off_and_the_others_stand() {
 }
 
 #[test]
+fn r11_what_failed_appends_have_left_does_not_make_a_journal_unreadable() {
+    let (_directory, path) = place();
+    let (mut file, _) = JournalFile::open(&path).expect("a file");
+    let frames = [frame("a"), frame("b")];
+    file.append(&frames[0]).expect("appended");
+    // Two that were written and could not be synced, the second one shorter than the first.
+    for name in ["x".repeat(900), "y".repeat(600)] {
+        file.file.write_all_at(&written(&frame(&name)), file.end).expect("written");
+    }
+    file.append(&frames[1]).expect("appended");
+    drop(file);
+    let (_, content) = JournalFile::open(&path).expect("it opens");
+    assert_eq!((content.frames.as_slice(), content.torn), (&frames[..], 0));
+}
+
+#[test]
 fn r11_what_was_damaged_before_its_end_is_refused_and_left_alone() {
     let (_directory, path) = place();
     let (mut file, _) = JournalFile::open(&path).expect("a file");

@@ -31,7 +31,7 @@ impl Journal {
     /// ledger doesn't answer it goes on where it stopped.
     ///
     /// # Errors
-    /// Of the session; and where the file was written for another ledger.
+    /// Of the session and of the ledger as a whole; and where the file was written for another ledger.
     pub(in crate::dispatcher) async fn replay(&self, ledger: &Ledger, id: Uuid) -> Result<(), LedgerError> {
         let Some(inner) = &self.0 else { return Ok(()) };
         inner.lock().ledger = Some(id);
@@ -82,7 +82,7 @@ async fn write_down(ledger: &Ledger, kept: &Kept, telling: &Telling) -> Result<F
     loop {
         match try_to_write_down(ledger, kept, telling).await {
             Err(error) if error.passes() => tokio::time::sleep(LOCKED).await,
-            Err(error) if error.is_session() => return Err(error),
+            Err(error) if error.is_session() || error.is_of_the_ledger() => return Err(error),
             Err(error) => {
                 telling.refused_of(about(kept), kept.evidence, &error);
                 return Ok(Fate::Refused);
@@ -96,13 +96,19 @@ async fn try_to_write_down(ledger: &Ledger, kept: &Kept, telling: &Telling) -> R
     let clock = ledger.clock().await?;
     let action = kept.settlement.action;
     let settlement = aged(kept, clock);
-    if ledger.settle(std::slice::from_ref(&settlement)).await?.contains(&action) {
+    if ledger.settle(std::slice::from_ref(&settlement)).await?.contains(&settlement.row.attempt) {
         return Ok(Fate::Written);
     }
     let standing = ledger.standing(&[&settlement]).await?;
     let sent = settlement.history.as_ref().filter(|history| history.kind == Step::Send);
-    match (standing.get(&action), sent) {
-        (None | Some(Standing::SettledBefore), _) => Ok(Fate::Known),
+    let receipt = settlement.transition.receipt.as_deref().unwrap_or_default();
+    match (standing.get(&settlement.row.attempt), sent) {
+        (Some(Standing::SettledBefore), _) | (None, None) => Ok(Fate::Known),
+        // There is no row to add to, but a send has left: the log is all that tells of it.
+        (None, Some(_)) => {
+            telling.testified(about(kept), kept.evidence, receipt, None);
+            Ok(Fate::Late)
+        }
         // Only a send testifies. Where the row is still that worker's, its claim lapses and finds what this has told.
         (Some(Standing::Changed(_) | Standing::Overtaken), Some(history)) => {
             let told = LateTestimony {
@@ -119,7 +125,6 @@ async fn try_to_write_down(ledger: &Ledger, kept: &Kept, telling: &Telling) -> R
                 }),
             };
             let meaning = ledger.testify(told).await?;
-            let receipt = settlement.transition.receipt.as_deref().unwrap_or_default();
             telling.testified(about(kept), kept.evidence, receipt, meaning);
             Ok(Fate::Late)
         }

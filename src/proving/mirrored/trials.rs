@@ -142,7 +142,7 @@ impl Bench {
                 break;
             }
             let standing = self.ledger.standing(&[&settlement]).await.expect("an answer");
-            match standing.get(&settlement.action) {
+            match standing.get(&settlement.row.attempt) {
                 Some(Standing::SettledBefore) => {
                     assert!(worker.settled, "{about}: {world:?}");
                     break;

@@ -138,7 +138,7 @@ pub fn settlement(claimed: &Claimed, finding: &Finding) -> Settlement {
 /// Settles one claim; whether it was written.
 pub async fn settle(ledger: &Ledger, claimed: &Claimed, evidence: Evidence) -> bool {
     let settlement = settlement(claimed, &finding(evidence));
-    ledger.settle(&[settlement]).await.expect("a settle").contains(&claimed.intent.id)
+    ledger.settle(&[settlement]).await.expect("a settle").contains(&claimed.row.attempt)
 }
 
 /// Late testimony of a claim; what becomes of it.
@@ -163,7 +163,7 @@ pub fn accepted(claimed: &Claimed) -> Settlement {
 
 /// What became of a settlement that was not written.
 pub async fn standing(ledger: &Ledger, settlement: &Settlement) -> Standing {
-    ledger.standing(&[settlement]).await.unwrap().remove(&settlement.action).expect("a row")
+    ledger.standing(&[settlement]).await.unwrap().remove(&settlement.row.attempt).expect("a row")
 }
 
 /// The settings of the ledger's own sessions, as statements.

@@ -174,7 +174,10 @@ fn row(doc: &KeyDoc) -> String {
         table => format!("`[{table}]`"),
     };
     let range = doc.kind.range_text();
+    let own = place(doc.table, doc.key);
     let kind = match (doc.kind, range.is_empty()) {
+        // One that has the keys of another, which are listed there only.
+        (Kind::Table(of), _) if of != own => format!("table: the keys of `[{of}]`"),
         (Kind::Secret, _) | (_, true) => doc.kind.type_text().to_owned(),
         _ => format!("{}: {range}", doc.kind.type_text()),
     };

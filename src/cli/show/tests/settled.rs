@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::fixture::*;
-use crate::cli::print::paint::Paint;
+use crate::cli::print::screen::Screen;
 use crate::cli::show::View;
 use crate::cli::show::json;
 use crate::cli::show::page::grave;
 use crate::core::action::{ActionId, State};
-use crate::ledger::{Entry, EntryKind, Linked, Revocation, Tombstone};
+use crate::ledger::{Entry, EntryKind, Inventory, Linked, Revocation, Tombstone};
 
 #[test]
 fn a_committed_action_is_due_and_can_be_cancelled() {
@@ -17,11 +17,26 @@ fn a_committed_action_is_due_and_can_be_cancelled() {
         &page,
         &[
             "committed, delivery pending",
-            "Nothing has been sent yet, as far as is recorded. Due for 15 min; no worker has taken it yet.",
+            "Nothing has been sent yet, as far as is recorded. It has been due for 15 min; no worker has taken it yet.",
             "outboxd cancel 0197c0de",
         ],
         &["resolve", "promises"],
     );
+}
+
+#[test]
+fn an_open_action_that_nobody_here_would_send_says_so() {
+    let mut story = committed();
+    story.inventory = None;
+    says(
+        &text(&story, None),
+        &["No daemon has ever had announcement.deliver, and this configuration does not either: if the name is wrong"],
+        &[],
+    );
+    let known = Inventory { destination: Some("announcements".into()), contract: None, owner: None, absence: None };
+    story.inventory = Some(known);
+    says(&text(&story, None), &["only a daemon whose file has it sends this."], &[]);
+    says(&text(&story, Some(&keyed(86_400))), &[], &["This configuration"]);
 }
 
 #[test]
@@ -269,7 +284,7 @@ fn r5_a_pruned_action_has_its_tombstone() {
         created_at: ago(86_400 * 40),
         closed_at: ago(86_400 * 40 - 7),
     };
-    let page = grave(&stone, Some(Duration::from_secs(86_400 * 400)), Paint::none());
+    let page = grave(&stone, Some(Duration::from_secs(86_400 * 400)), Screen::plain());
     says(
         &page,
         &[
