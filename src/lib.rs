@@ -46,9 +46,11 @@
 //!
 //! [`core`] knows nobody: no runtime, clock, randomness, log, SQL or network; the time and the dice are arguments.
 //! [`ledger`] knows no HTTP and [`destination`] no SQL; they meet in [`dispatcher`] only. [`config`] parses a file into
-//! types that cannot be wrong, so nobody checks them again. [`clock`] is the one place that reads a clock. [`cli`] joins
-//! all of it, one file per command, and [`proving`] may use all of it to show that it works: a private PostgreSQL, a
-//! destination that misbehaves, the demo, the drill, the benchmark. `tests/it/tidy.rs` reads the sources and holds this.
+//! types that cannot be wrong, so nobody checks them again. [`clock`] is the one place that reads a clock, [`log`] the one
+//! that writes events, and [`failpoint`] is where a test lets a daemon die; no release has it. [`cli`] joins all of it, one
+//! file per command, and those that ask or decide speak with the ledger themselves. [`proving`] may use all of it to show
+//! that it works: a private PostgreSQL, a destination that misbehaves, the demo, the drill, the benchmark.
+//! `tests/it/tidy.rs` reads the sources and holds this.
 //!
 //! The database enforces the same rules a second time, whoever writes to it: constraints of the same names, and triggers
 //! that refuse every edge that is not drawn (`sql/migrations/V1__tables.sql`, `V2__guards.sql`).

@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use super::Exit;
+use super::print::screen::Screen;
 use super::print::table::{Side, Table};
 use crate::proving::{bench, fair, flow};
 
@@ -102,7 +103,7 @@ async fn flow(seconds: u64, json: bool) -> Measured {
         let (destination, state) = (of.destination.to_owned(), of.state.clone());
         table.row([destination, actions, attempts, requests, effects, duplicates, doubts, reviews, state]);
     }
-    print!("{}", table.show());
+    print!("{}", table.show(Screen::of_stdout()));
     println!("\nfrom commit to confirmed, healthy");
     for (name, of) in [("alone", flow.alone), ("beside the others", flow.beside)] {
         println!("  {name:18} {} actions   p50 {} ms   p99 {} ms", of.actions, of.p50_ms, of.p99_ms);
@@ -128,6 +129,6 @@ async fn fair(floods: &[i64], json: bool) -> Measured {
         let (p50, p90) = (of.claim_p50_ms.to_string(), of.claim_p90_ms.to_string());
         table.row([of.flood.to_string(), p50, p90, of.claims_until_all_had_theirs.to_string()]);
     }
-    print!("{}", table.show());
+    print!("{}", table.show(Screen::of_stdout()));
     Ok(())
 }

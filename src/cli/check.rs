@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Exit, set_up};
+use super::{Exit, print, set_up};
 use crate::config::Secrets;
 use crate::dispatcher::{JournalLook, check_destinations, look_at_journal};
 use crate::ledger::{Bell, LedgerError};
@@ -17,14 +17,14 @@ pub async fn run(path: &Path) -> Exit {
         eprintln!("{}: {unusable}", path.display());
         return Exit::ConfigRefused;
     }
-    println!("{}", config.describe());
+    say(&config.describe());
     for warning in config.warnings() {
-        println!("# ⚠ {warning}");
+        say(&format!("# ⚠ {warning}"));
     }
     let mut sound = true;
     if let Some(path) = &config.dispatcher.journal {
         match look_at_journal(path) {
-            Ok(look) => println!("# {}", said(look)),
+            Ok(look) => say(&format!("# {}", said(look))),
             Err(error) => {
                 eprintln!("{error}");
                 sound = false;
@@ -34,8 +34,9 @@ pub async fn run(path: &Path) -> Exit {
     let checked: Result<(), LedgerError> = async {
         let ledger = set_up::ledger(&config)?;
         set_up::patiently(ledger.check_schema()).await?;
+        set_up::patiently(ledger.would_recognise()).await?;
         if ledger.is_pooled() {
-            println!("# `database.url` leads through a connection pooler: statements are not prepared");
+            say("# `database.url` leads through a connection pooler: statements are not prepared");
         }
         if let Some(at) = set_up::bell(&config) {
             set_up::patiently(Bell::open(&at, &ledger)).await?;
@@ -45,7 +46,7 @@ pub async fn run(path: &Path) -> Exit {
     .await;
     match checked {
         Ok(()) if sound => {
-            println!("configuration and database are in order");
+            say("configuration and database are in order");
             Exit::Done
         }
         Ok(()) => {
@@ -53,10 +54,16 @@ pub async fn run(path: &Path) -> Exit {
             Exit::Failed
         }
         Err(error) => {
-            eprintln!("the configuration is in order, the database is not: {error}");
+            let place = config.database.place();
+            eprintln!("the configuration is in order, the database {place} (`url` in [database]) is not: {error}");
             set_up::exit_of(&error).unwrap_or(Exit::Failed)
         }
     }
+}
+
+/// Prints a line; that nobody reads it changes nothing about what is checked.
+fn say(line: &str) {
+    print::out(&format!("{line}\n"));
 }
 
 /// What was found of the journal.

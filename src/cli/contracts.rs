@@ -7,7 +7,8 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::inventory::{self, Row};
-use super::{Exit, set_up};
+use super::print::screen::Screen;
+use super::{Exit, print, set_up};
 use crate::config::{self, Promise, Secrets, Trust};
 
 /// Which, and how it is shown.
@@ -18,7 +19,7 @@ pub struct Options {
     /// A configuration file, whose own contracts are shown too
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// As JSON
+    /// JSON: an array, or one object
     #[arg(long)]
     json: bool,
 }
@@ -33,18 +34,18 @@ pub fn run(options: &Options) -> Exit {
         },
     };
     let Some(name) = &options.name else {
-        println!("{}", if options.json { list_json(&contracts).to_string() } else { list(&contracts) });
-        return Exit::Done;
+        let text = if options.json { list_json(&contracts).to_string() } else { list(&contracts, Screen::of_stdout()) };
+        return print::out(&(text + "\n"));
     };
     let Some(promise) = contracts.get(name) else {
         eprintln!("{}", unknown(name, &contracts));
         return Exit::Failed;
     };
-    println!("{}", if options.json { one_json(promise).to_string() } else { one(promise) });
-    Exit::Done
+    let text = if options.json { one_json(promise).to_string() } else { one(promise) };
+    print::out(&(text + "\n"))
 }
 
-fn list(contracts: &BTreeMap<String, Promise>) -> String {
+fn list(contracts: &BTreeMap<String, Promise>, screen: Screen) -> String {
     let row = |promise: &Promise| {
         let contract = &promise.contract;
         let own = if promise.built_in { "" } else { " (of this file)" };
@@ -60,7 +61,7 @@ fn list(contracts: &BTreeMap<String, Promise>) -> String {
         }
     };
     let rows: Vec<_> = contracts.values().map(row).collect();
-    let table = inventory::table(&["contract", "key · window", "lookup", "on unknown", "trust"], &rows);
+    let table = inventory::table(&["contract", "key · window", "lookup", "on unknown", "trust"], &rows, screen);
     format!("{table}\n\nOne of them with its sources: outboxd contracts NAME")
 }
 

@@ -4,7 +4,7 @@ use std::error::Error;
 
 use clap::Args;
 
-use super::{Exit, interrupted};
+use super::{Exit, interrupted, print};
 use crate::proving::demo;
 
 /// How it is shown.
@@ -36,7 +36,7 @@ pub async fn run(options: Options) -> Exit {
         // Dropping it stops everything it has started.
         interrupted = interrupted() => Err(interrupted),
     };
-    match ended.and_then(|ended| print(&ended, json)) {
+    match ended.and_then(|ended| tell(&ended, json)) {
         Ok(exit) => exit,
         Err(error) => {
             eprint!("failed to run the demo: {error}");
@@ -53,15 +53,15 @@ pub async fn run(options: Options) -> Exit {
 
 type Fault = Box<dyn Error + Send + Sync>;
 
-fn print(ended: &demo::Ended, json: bool) -> Result<Exit, Fault> {
+fn tell(ended: &demo::Ended, json: bool) -> Result<Exit, Fault> {
     if json {
-        println!("{}", serde_json::to_string(ended)?);
+        print::out(&format!("{}\n", serde_json::to_string(ended)?));
     } else {
-        println!("{}\n", demo::show_report(&ended.report));
-        match &ended.kept {
-            Some(kept) => println!("{}", demo::show_kept(kept)),
-            None => println!("Look around in the database: outboxd demo --keep"),
-        }
+        let next = match &ended.kept {
+            Some(kept) => demo::show_kept(kept),
+            None => "Look around in the database: outboxd demo --keep".to_owned(),
+        };
+        print::out(&format!("{}\n\n{next}\n", demo::show_report(&ended.report)));
     }
     if ended.report.violations.is_empty() {
         return Ok(Exit::Done);

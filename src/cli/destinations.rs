@@ -4,7 +4,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::print::paint::Paint;
+use super::print::screen::Screen;
 use super::print::text::name;
 use super::standing::{json_of, standings, table};
 use super::{ConfigFile, Exit, print, set_up, show};
@@ -75,7 +75,7 @@ async fn list(options: List) -> Exit {
     if options.json {
         return print::out(&format!("{}\n", json!({ "destinations": json_of(&standings) })));
     }
-    print::out(&table(&standings, overview.now, &show::given(&options.file.config), Paint::of_stdout()))
+    print::out(&table(&standings, overview.now, &show::given(&options.file.config), Screen::of_stdout()))
 }
 
 async fn ask(resume: Resume) -> Exit {

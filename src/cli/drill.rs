@@ -49,13 +49,16 @@ enum Scenario {
     Failover,
 }
 
-/// The destination breaks its word.
+/// The destination breaks its word, or somebody on this side does.
 #[cfg(feature = "test-hooks")]
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Plant {
     Liar,
     Forgetful,
     Sneak,
+    Contrary,
+    Jumble,
+    Haste,
 }
 
 fn minutes(text: &str) -> Result<f64, String> {
@@ -102,6 +105,9 @@ fn storm(options: &Options) -> Option<drill::Options> {
         Plant::Liar => drill::Plant::Liar,
         Plant::Forgetful => drill::Plant::Forgetful,
         Plant::Sneak => drill::Plant::Sneak,
+        Plant::Contrary => drill::Plant::Contrary,
+        Plant::Jumble => drill::Plant::Jumble,
+        Plant::Haste => drill::Plant::Haste,
     });
     #[cfg(not(feature = "test-hooks"))]
     let plant = None;

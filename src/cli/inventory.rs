@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use comfy_table::{Table, presets};
 use serde_json::{Value, json};
 
+use super::print::screen::Screen;
+use super::print::table::{Side, Table};
 use crate::config::{Promise, Trust};
 use crate::core::contract::{By, Contract, KeyMode, Place, Rung, Window};
 
-/// How wide a text for people gets, in characters.
+/// How wide a line beneath a row gets where the screen has room, in characters.
 const WIDTH: usize = 120;
 
 /// A row, and the lines beneath it.
@@ -21,33 +22,31 @@ pub struct Row {
 }
 
 /// The table, each row followed by its lines, which are broken at the edge.
-pub fn table(head: &[&str], rows: &[Row]) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_header(head);
+pub fn table(head: &[&'static str], rows: &[Row], screen: Screen) -> String {
+    let columns: Vec<_> = head.iter().map(|name| (*name, Side::Left)).collect();
+    let mut table = Table::new(&columns);
     for row in rows {
-        table.add_row(&row.cells);
+        table.row(row.cells.clone());
     }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
+    let width = screen.width().map_or(WIDTH, |width| width.min(WIDTH));
+    let mut blocks = table.blocks(screen).into_iter();
+    let mut out: Vec<String> = blocks.next().into_iter().collect();
+    for (row, block) in rows.iter().zip(blocks) {
+        out.push(block);
+        let beneath = row.beneath.iter().flat_map(|(before, text)| broken(before, text, width));
+        out.extend(beneath.map(|line| line + "\n"));
     }
-    let drawn = table.to_string();
-    let mut lines = drawn.lines().map(|line| line.trim_end().to_owned());
-    let mut out: Vec<String> = lines.next().into_iter().collect();
-    for (row, line) in rows.iter().zip(lines) {
-        out.push(line);
-        out.extend(row.beneath.iter().flat_map(|(before, text)| broken(before, text)));
-    }
-    out.join("\n")
+    out.concat().trim_end().to_owned()
 }
 
-/// A text in lines of at most [`WIDTH`], all but the first indented as far as it is.
-fn broken(before: &str, text: &str) -> Vec<String> {
+/// A text in lines of at most `most` characters, all but the first indented as far as it is.
+fn broken(before: &str, text: &str, most: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut line = before.to_owned();
     let indent = before.chars().count();
     for word in text.split_whitespace() {
         let used = line.chars().count();
-        if used > indent && used + 1 + word.chars().count() > WIDTH {
+        if used > indent && used + 1 + word.chars().count() > most {
             lines.push(std::mem::replace(&mut line, " ".repeat(indent)));
         } else if used > indent {
             line.push(' ');
@@ -170,10 +169,10 @@ mod tests {
     #[test]
     fn lines_beneath_a_row_are_broken_at_the_edge() {
         let rows = [Row { cells: vec!["a".into(), "b".into()], beneath: vec![("  ⚠ ", "word ".repeat(40))] }];
-        let drawn = table(&["one", "two"], &rows);
+        let drawn = table(&["one", "two"], &rows, Screen::of_width(80));
         let lines: Vec<_> = drawn.lines().collect();
         assert_eq!(lines[..2], ["one  two", "a    b"]);
         assert!(lines[2].starts_with("  ⚠ word") && lines[3].starts_with("    word"), "{drawn}");
-        assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{drawn}");
+        assert!(lines.iter().all(|line| line.chars().count() <= 80), "{drawn}");
     }
 }

@@ -7,10 +7,11 @@ use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::print::screen::Screen;
 use super::print::table::{Side, Table};
 use super::print::text::{name, shell};
 use super::print::words::{age, relative, rfc3339};
-use super::{ConfigFile, Exit, print, set_up, show};
+use super::{ConfigFile, Exit, action_id, print, set_up, show};
 use crate::core::action::{ActionId, State, Step};
 use crate::ledger::{Filter, Listed, Page};
 
@@ -26,6 +27,9 @@ pub struct Options {
     /// Only what a person must decide, the longest unknown first
     #[arg(long, conflicts_with_all = ["state", "label"])]
     review: bool,
+    /// Only with this retry key: of any tenant and operation, and also what has been pruned
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["state", "label", "review", "older_than"])]
+    retry_key: Option<String>,
     #[command(flatten)]
     narrow: Narrow,
 }
@@ -39,14 +43,14 @@ pub struct Narrow {
     /// Only of this tenant; '' for the actions that have none
     #[arg(long, value_name = "NAME")]
     tenant: Option<String>,
-    /// Only what was committed longer ago than this ("1h"); for a review, what has been unknown for longer
+    /// Only what was committed longer ago than this ("1h"); in a review, what has been unknown for longer
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     older_than: Option<Duration>,
     /// How many at most
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
     /// Go on behind this action, in the order of the list
-    #[arg(long, value_name = "ACTION")]
+    #[arg(long, value_name = "ACTION", value_parser = action_id::parse)]
     after: Option<Uuid>,
     /// One JSON object
     #[arg(long)]
@@ -116,7 +120,7 @@ impl Narrow {
 
 /// Prints the list.
 pub async fn run(options: Options) -> Exit {
-    let Options { state, label, review, narrow } = options;
+    let Options { state, label, review, retry_key, narrow } = options;
     if review {
         return super::review::list(&narrow).await;
     }
@@ -125,7 +129,13 @@ pub async fn run(options: Options) -> Exit {
         Err(exit) => return exit,
     };
     let filter = narrow.filter(false, state.as_deref().or(label.as_deref()));
-    let page = match set_up::patiently(ledger.list(&filter, narrow.limit)).await {
+    let listed = async {
+        match &retry_key {
+            Some(key) => ledger.list_by_key(key, &filter, narrow.limit).await,
+            None => ledger.list(&filter, narrow.limit).await,
+        }
+    };
+    let page = match set_up::patiently(listed).await {
         Ok(page) => page,
         Err(error) => return set_up::failed("list actions", &error),
     };
@@ -133,16 +143,21 @@ pub async fn run(options: Options) -> Exit {
         return print::out(&format!("{}\n", json_of(&page, |_| Value::Null)));
     }
     if page.actions.is_empty() {
-        return print::out("no such action\n");
+        let all = filter == Filter::default() && retry_key.is_none();
+        return print::out(if all {
+            "no action has been enqueued yet, or all are pruned\n"
+        } else {
+            "no such action\n"
+        });
     }
-    let given = [("state", &state), ("label", &label)];
-    let given = given.iter().filter_map(|(flag, value)| Some(format!(" --{flag} {}", value.as_deref()?)));
+    let given = [("state", &state), ("label", &label), ("retry-key", &retry_key)];
+    let given = given.iter().filter_map(|(flag, value)| Some(format!(" --{flag} {}", shell(value.as_deref()?))));
     let command = format!("list{}", given.collect::<String>());
     let more = narrow.more(&command, &page).map(|line| format!("{line}\n")).unwrap_or_default();
-    print::out(&(table(&page) + &more))
+    print::out(&(table(&page, Screen::of_stdout()) + &more))
 }
 
-fn table(page: &Page) -> String {
+fn table(page: &Page, screen: Screen) -> String {
     let columns = ["action", "operation", "tenant", "retry key", "label"].map(|name| (name, Side::Left));
     let mut table =
         Table::new(&[&columns[..], &[("age", Side::Right), ("reason", Side::Left), ("due", Side::Left)]].concat());
@@ -158,14 +173,13 @@ fn table(page: &Page) -> String {
             due(action),
         ]);
     }
-    table.show()
+    table.show(screen)
 }
 
 /// When something happens next; for what is in flight, when its lease ends.
 fn due(action: &Listed) -> String {
     match action.due_at {
-        Some(due) if due > action.now => relative(due, action.now),
-        Some(due) => format!("since {}", age(action.now.since(due))),
+        Some(due) => relative(due, action.now),
         // Only what waits for its turn in a serial queue is pending and never due.
         None if action.state == State::Pending.as_str() => "in queue".to_owned(),
         None => "–".to_owned(),

@@ -1,12 +1,16 @@
 //! The command line: one file per command.
 
+mod action_id;
 mod bench;
 mod cancel;
 mod check;
+mod completions;
 mod contracts;
 mod demo;
 mod destinations;
 mod drill;
+#[cfg(test)]
+mod help_tests;
 mod interrupted;
 mod inventory;
 mod list;
@@ -30,7 +34,7 @@ mod status;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use interrupted::interrupted;
 
@@ -45,6 +49,8 @@ pub enum Exit {
     SchemaNewer,
     /// 75: the drain's time ran out with attempts abandoned, or with outcomes that only the journal has.
     Abandoned,
+    /// 76: this is not the ledger that it was. EX_PROTOCOL: the other side is there, and is not who it has to be.
+    LedgerRefused,
     /// 78: the configuration is refused.
     ConfigRefused,
 }
@@ -56,6 +62,7 @@ impl From<Exit> for ExitCode {
             Exit::Failed => 1,
             Exit::SchemaNewer => 69,
             Exit::Abandoned => 75,
+            Exit::LedgerRefused => 76,
             Exit::ConfigRefused => 78,
         })
     }
@@ -66,10 +73,8 @@ impl From<Exit> for ExitCode {
 /// Applications commit a state change and an action in one transaction; outboxd delivers the action, and where a
 /// request timed out after it may have left, it says so and resolves the doubt by what the destination promises.
 #[derive(Parser)]
-#[command(name = "outboxd", version, propagate_version = true)]
-#[command(after_help = "Exit codes: 0 done, 1 failed, 2 usage, 69 schema newer than this binary,\n\
-    75 drain time ran out with attempts abandoned or their outcomes only in the journal,\n\
-    78 configuration refused.")]
+#[command(name = "outboxd", version, propagate_version = true, max_term_width = 100)]
+#[command(after_help = EXIT_CODES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -102,12 +107,12 @@ enum Command {
     /// Decide what only a person can: whether an action of unknown outcome happened, or is sent again
     #[command(after_help = RESOLVE_HELP)]
     Resolve(resolve::Options),
-    /// Try an action again that was closed as not done, with new budgets
+    /// Try again an action that was closed as not done, with new budgets
     Retry(retry::Options),
-    /// Request that an action is not sent any more
+    /// Ask that an action is not sent any more
     #[command(after_help = CANCEL_HELP)]
     Cancel(cancel::Options),
-    /// Let the next of a serial queue go on that a failed action holds
+    /// Let a serial queue go on past the failed action that holds it
     #[command(after_help = RELEASE_HELP)]
     Release(release::Options),
     /// Forget closed actions that are older than the configuration keeps them; a daemon does it by itself, too
@@ -120,26 +125,39 @@ enum Command {
     Drill(drill::Options),
     /// Measure it on this machine
     Bench(bench::Options),
+    /// Print the completions of a shell: bash, zsh, fish, elvish, powershell
+    #[command(after_help = COMPLETIONS_HELP)]
+    Completions(completions::Options),
 }
 
+const EXIT_CODES: &str = "See it work: outboxd demo. What is stuck, and who must do something: outboxd status.\n\n\
+Exit codes: 0 done; 1 failed; 2 usage; 69 schema newer than this binary; 75 the drain's time ran out with attempts \
+abandoned, or with outcomes that only the journal has; 76 another cluster, timeline or ledger than before; \
+78 configuration refused.";
+
 const RESOLVE_HELP: &str = "Look at it first: outboxd show ACTION says what is known, what each decision risks, and \
-which are\nnot possible. The decision is kept in the history with who and why. It is refused where a worker holds the\n\
+which are not possible. The decision is kept in the history with who and why. It is refused where a worker holds the \
 action, or where the evidence does not allow it; then nothing is changed and the exit code is 1.";
 
 const CANCEL_HELP: &str = "What has not been sent is certainly not sent any more. Where a worker holds the action, or an \
-earlier\nattempt may have taken effect, the request stands: it is not sent again, but what was sent may have happened.";
+earlier attempt may have taken effect, the request stands: it is not sent again, but what was sent may have happened.";
 
-const RELEASE_HELP: &str = "Where an operation says hold_on_failure = true, an action of a serial queue that ends as not delivered\n\
-holds those behind it, until it is tried again (outboxd retry) or this lets them go. The action stays closed as it is.";
+const RELEASE_HELP: &str = "Where an operation says hold_on_failure = true, an action of a serial queue that ends as not \
+delivered holds those behind it, until it is tried again (outboxd retry) or this lets them go. The action stays closed \
+as it is.";
 
 const PRUNE_HELP: &str = "First the payload and history go, and a tombstone stays: identity, end, receipt. Much later \
-that goes too,\nand older requests under its key are refused from then on. Nothing that is open, unknown or contradicted \
+that goes too, and older requests under its key are refused from then on. Nothing that is open, unknown or contradicted \
 is touched.";
 
 const DRILL_HELP: &str = "A private PostgreSQL, daemons as child processes and destinations of every kind of contract. \
-Daemons are\nkilled and paused past their lease, connections cut, sessions terminated, the database crashed. At the end \
-application,\nledger and destinations are compared. The exit code is 1 where a promise is broken, with the story of the \
-action.\nThe same seed plans the same; what it meets depends on the machine, too.";
+Daemons are killed and paused past their lease, connections cut, sessions terminated, the database crashed. At the end \
+application, ledger and destinations are compared. The exit code is 1 where a promise is broken, with the story of the \
+action. The same seed plans the same; what it meets depends on the machine, too.";
+
+const COMPLETIONS_HELP: &str = "For bash, in ~/.bashrc: source <(outboxd completions bash)\n\
+For zsh, as _outboxd in a directory of $fpath: outboxd completions zsh\n\
+For fish: outboxd completions fish > ~/.config/fish/completions/outboxd.fish";
 
 /// Where the configuration is looked for.
 const DEFAULT_CONFIG: &str = "outboxd.toml";
@@ -183,6 +201,7 @@ pub fn main() -> ExitCode {
             Command::Demo(options) => demo::run(options).await,
             Command::Drill(options) => drill::run(options).await,
             Command::Bench(options) => bench::run(options).await,
+            Command::Completions(options) => completions::run(&options, Cli::command()),
         }
     });
     // Whatever still waits for a name to resolve must not hold the process.

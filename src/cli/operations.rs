@@ -1,12 +1,11 @@
 //! `outboxd operations`: the inventory.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::inventory::{self, Row, said};
-use super::{Exit, set_up};
+use super::print::screen::Screen;
+use super::{ConfigFile, Exit, print, set_up};
 use crate::config::{self, Config, Secrets};
 use crate::core::contract::{Contract, Effect, Rung};
 use crate::core::target::{Cost, Operation};
@@ -14,25 +13,24 @@ use crate::core::target::{Cost, Operation};
 /// Where the configuration is, and how it is shown.
 #[derive(Args)]
 pub struct Options {
-    /// The configuration file
-    #[arg(long, value_name = "FILE", default_value = "outboxd.toml")]
-    config: PathBuf,
-    /// As JSON
+    /// One JSON array
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    file: ConfigFile,
 }
 
 /// Prints what each operation means, costs and does when its outcome is unknown, and what its owner should know.
 pub fn run(options: &Options) -> Exit {
-    let config = match set_up::load(&options.config, Secrets::Ignore) {
+    let config = match set_up::load(&options.file.config, Secrets::Ignore) {
         Ok(config) => config,
         Err(exit) => return exit,
     };
-    println!("{}", if options.json { as_json(&config).to_string() } else { as_table(&config) });
-    Exit::Done
+    let text = if options.json { as_json(&config).to_string() } else { as_table(&config, Screen::of_stdout()) };
+    print::out(&(text + "\n"))
 }
 
-fn as_table(config: &Config) -> String {
+fn as_table(config: &Config, screen: Screen) -> String {
     if config.operations.is_empty() {
         return "no operations are configured".to_owned();
     }
@@ -40,6 +38,7 @@ fn as_table(config: &Config) -> String {
     inventory::table(
         &["operation", "effect", "key · window", "lookup", "timeout", "attempts", "budget", "on unknown"],
         &rows,
+        screen,
     )
 }
 

@@ -6,6 +6,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
+use super::print::screen::Screen;
 use super::print::table::{Side, Table};
 use super::print::text::name;
 use super::print::words::{grouped, span};
@@ -61,7 +62,11 @@ pub async fn run(options: Options) -> Exit {
             Err(error) => return set_up::failed("prune", &error),
         }
     }
-    print::out(&if options.json { json_of(&all, options.dry_run) } else { page(&all, options.dry_run) })
+    print::out(&if options.json {
+        json_of(&all, options.dry_run)
+    } else {
+        page(&all, options.dry_run, Screen::of_stdout())
+    })
 }
 
 /// What the configuration keeps, by operation.
@@ -108,7 +113,7 @@ async fn prune<'a>(
     Ok(Some(gone))
 }
 
-fn page(all: &[Gone<'_>], dry_run: bool) -> String {
+fn page(all: &[Gone<'_>], dry_run: bool, screen: Screen) -> String {
     let (actions, tombstones) = if dry_run { ("would prune", "would forget") } else { ("pruned", "forgotten") };
     let mut table = Table::new(&[
         ("operation", Side::Left),
@@ -128,7 +133,7 @@ fn page(all: &[Gone<'_>], dry_run: bool) -> String {
             grouped(gone.kept),
         ]);
     }
-    let mut text = table.show();
+    let mut text = table.show(screen);
     if all.iter().any(|gone| gone.kept > 0) {
         text.push_str("\nleft alone: contradicted and not decided upon, or pointed to by an open compensation\n");
     }

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use super::list::{Narrow, json_of};
 use super::print::promise;
+use super::print::screen::Screen;
 use super::print::table::{Side, Table};
 use super::print::text::name;
 use super::print::words::age;
@@ -51,10 +52,10 @@ pub async fn list(narrow: &Narrow) -> Exit {
     let given = show::given(&narrow.file.config);
     let next = format!("\nwhat is known, and what may be decided: outboxd show {} {given}", first.id);
     let more = narrow.more("review", &page).map(|line| format!("\n{line}")).unwrap_or_default();
-    print::out(&format!("{}{}{more}\n", table(&page, &config), next.trim_end()))
+    print::out(&format!("{}{}{more}\n", table(&page, &config, Screen::of_stdout()), next.trim_end()))
 }
 
-fn table(page: &Page, config: &Config) -> String {
+fn table(page: &Page, config: &Config, screen: Screen) -> String {
     let columns = ["action", "operation", "owner", "tenant", "retry key"].map(|name| (name, Side::Left));
     let rest = [("unknown for", Side::Right), ("reason", Side::Left), ("promised", Side::Left)];
     let mut table = Table::new(&[&columns[..], &rest].concat());
@@ -71,5 +72,5 @@ fn table(page: &Page, config: &Config) -> String {
             operation.map_or("–".to_owned(), promise::short),
         ]);
     }
-    table.show()
+    table.show(screen)
 }

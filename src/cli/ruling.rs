@@ -6,7 +6,7 @@ use serde_json::json;
 use uuid::Uuid;
 
 use super::print::text::{detail, name};
-use super::{ConfigFile, Exit, print, set_up};
+use super::{ConfigFile, Exit, action_id, print, set_up};
 use crate::core::action::ActionId;
 use crate::ledger::{Decided, Decision, Refusal, Ruling};
 
@@ -14,7 +14,7 @@ use crate::ledger::{Decided, Decision, Refusal, Ruling};
 #[derive(Args)]
 pub struct Who {
     /// The action's id, whole
-    #[arg(value_name = "ACTION")]
+    #[arg(value_name = "ACTION", value_parser = action_id::parse)]
     action: Uuid,
     /// Who decides: kept in the history
     #[arg(long, value_name = "WHO", value_parser = NonEmptyStringValueParser::new())]

@@ -1,10 +1,9 @@
 //! `outboxd schema`
 
-use super::Exit;
+use super::{Exit, print};
 use crate::ledger;
 
 /// Prints the SQL.
 pub fn run() -> Exit {
-    print!("{}", ledger::schema_sql());
-    Exit::Done
+    print::out(&ledger::schema_sql())
 }

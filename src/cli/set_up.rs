@@ -105,7 +105,7 @@ pub fn exit_of(error: &LedgerError) -> Option<Exit> {
         LedgerError::Unreachable(_) | LedgerError::TurnedAway { .. } | LedgerError::ReadOnly => None,
         LedgerError::Refused { .. } if error.is_session() => None,
         LedgerError::Refused { .. } | LedgerError::Unreadable { .. } | LedgerError::Migration(_) => Some(Exit::Failed),
-        LedgerError::OtherCluster(_) | LedgerError::OtherLedger { .. } => Some(Exit::Failed),
+        LedgerError::OtherCluster(_) | LedgerError::OtherLedger { .. } => Some(Exit::LedgerRefused),
     }
 }
 
@@ -123,7 +123,9 @@ pub async fn open(path: &Path) -> Result<(Config, Ledger), Exit> {
     });
     match opened.await {
         Ok(ledger) => Ok((config, ledger)),
-        Err(error) => Err(failed("use the database", &error)),
+        Err(error) => {
+            Err(failed(&format!("use the database {} (`url` in [database])", config.database.place()), &error))
+        }
     }
 }
 

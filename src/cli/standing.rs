@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use super::print::paint::Paint;
+use super::print::screen::Screen;
 use super::print::table::{Side, Table};
 use super::print::text::{name, shell};
 use super::print::words::{clock, rfc3339};
@@ -85,6 +85,16 @@ impl Standing<'_> {
         }
     }
 
+    /// Why nothing is sent there now, as a sentence; `None` where it is open.
+    fn obstacle(&self, now: Timestamp) -> Option<String> {
+        let destination = name(self.destination);
+        match (self.seen.is_empty(), self.paused().is_empty()) {
+            (true, _) => Some(format!("No daemon that is there has destination {destination}.")),
+            (false, true) => None,
+            (false, false) => Some(format!("Destination {destination} is {}.", self.state(now))),
+        }
+    }
+
     /// What to type.
     fn hint(&self, given: &str) -> String {
         let paused = self.paused();
@@ -114,8 +124,14 @@ impl Standing<'_> {
     }
 }
 
+/// Why nothing is sent to this destination now.
+pub fn obstacle(config: &Config, daemons: &[DaemonSeen], destination: &str, now: Timestamp) -> Option<String> {
+    let all = standings(config, daemons, &[]);
+    all.iter().find(|standing| standing.destination == destination)?.obstacle(now)
+}
+
 /// A line for each, and what to type where it is paused.
-pub fn table(standings: &[Standing<'_>], now: Timestamp, given: &str, paint: Paint) -> String {
+pub fn table(standings: &[Standing<'_>], now: Timestamp, given: &str, screen: Screen) -> String {
     let mut table =
         Table::new(&[("destination", Side::Left), ("state", Side::Left), ("in flight", Side::Right), ("", Side::Left)]);
     for standing in standings {
@@ -129,10 +145,14 @@ pub fn table(standings: &[Standing<'_>], now: Timestamp, given: &str, paint: Pai
         ]);
     }
     let mut out = String::new();
-    for (line, standing) in table.show().lines().zip(std::iter::once(None).chain(standings.iter().map(Some))) {
+    for (block, standing) in
+        table.blocks(screen).into_iter().zip(std::iter::once(None).chain(standings.iter().map(Some)))
+    {
         let paused = standing.is_some_and(|standing| !standing.paused().is_empty());
-        out.push_str(&if paused { paint.warn(line) } else { line.to_owned() });
-        out.push('\n');
+        for line in block.lines() {
+            out.push_str(&if paused { screen.warn(line) } else { line.to_owned() });
+            out.push('\n');
+        }
     }
     out
 }

@@ -85,7 +85,9 @@ fn refer<'k, T>(table: &Table<'_>, key: &str, known: &'k BTreeMap<String, Option
         Some(Some(found)) => Ok(found),
         Some(None) => Err(Reported),
         None => {
-            let hint = did_you_mean(&name, known.keys().map(String::as_str));
+            let near = did_you_mean(&name, known.keys().map(String::as_str));
+            let is_far = near.is_empty() && key == "contract";
+            let hint = if is_far { "; `outboxd contracts` lists them".to_owned() } else { near };
             Err(table.wrong(key, format!("names {name:?}, which does not exist{hint}")))
         }
     }

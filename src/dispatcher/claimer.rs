@@ -61,6 +61,8 @@ pub struct Claimer {
     pub turns: Arc<Notify>,
     /// The database refuses to move them on, and that has been said.
     pub queues_refused: bool,
+    /// A claim has taken what is of no operation here, and that has been said.
+    pub not_ours: bool,
 }
 
 impl Claimer {
@@ -187,7 +189,13 @@ impl Claimer {
         let mut got = vec![0; shares.len()];
         let mut first: BTreeMap<(usize, Writes), Vec<(Claimed, Slot)>> = BTreeMap::new();
         for claimed in claims.claimed {
-            let Some((at, stream)) = self.stream(&claimed.intent.operation, claimed.asked) else { continue };
+            let Some((at, stream)) = self.stream(&claimed.intent.operation, claimed.asked) else {
+                // Not by our statement. Nothing of it is sent; said once, and its lease ends by itself.
+                if !std::mem::replace(&mut self.not_ours, true) {
+                    events::claim_not_ours(&claimed.intent.operation);
+                }
+                continue;
+            };
             got[at] += 1;
             let slot = self.slots.take(stream, &claimed.intent.tenant, claimed.intent.body.len());
             let route = &self.roster.routes[stream.operation];

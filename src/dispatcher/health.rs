@@ -55,19 +55,26 @@ impl Health {
     /// The ledger did not answer `who`. Returns how long to wait before the next try.
     pub fn lost(&self, who: Who, error: &LedgerError) -> Duration {
         let mut found = self.lock();
-        if found.is_well() {
+        if found.is_well() && !error.is_stranger() {
             events::ledger_lost(error);
         }
         let outage = match who {
             Who::Claims => &mut found.claims,
-            Who::Settles => &mut found.settles,
+            Who::Settles => {
+                self.look_at(error);
+                &mut found.settles
+            }
         };
         let wait = outage.get_or_insert_with(Outage::begin).wait();
         self.publish(&found);
-        if who == Who::Settles && (error.is_stranger() || error.is_of_the_ledger()) {
+        wait
+    }
+
+    /// After such an error of a settle's the claims ask whether this is still our ledger.
+    pub fn look_at(&self, error: &LedgerError) {
+        if error.is_stranger() || error.is_of_the_ledger() {
             self.doubted.notify_one();
         }
-        wait
     }
 
     /// The ledger answered `who`, and nothing that `who` has to write waits any more.

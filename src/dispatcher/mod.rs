@@ -15,6 +15,7 @@ mod queues;
 mod rates;
 mod reconnect;
 mod rest;
+mod restraint;
 mod roster;
 mod route;
 mod settler;
@@ -22,6 +23,7 @@ mod slots;
 mod stats;
 mod tally;
 mod telling;
+mod trouble;
 mod waiting;
 mod walk;
 mod weights;
@@ -52,6 +54,7 @@ use roster::Roster;
 use settler::{Settler, Unsettled};
 use slots::Slots;
 use tally::Tally;
+use telling::Telling;
 use walk::Walk;
 use weights::Weights;
 
@@ -179,11 +182,12 @@ impl Dispatcher {
         let (outcomes, received) = mpsc::channel(usize::try_from(self.settings.max_in_flight).unwrap_or(256).max(256));
         let (health, give_up) = (Health::new(), CancellationToken::new());
         let turns = Arc::new(Notify::new());
+        let telling = Arc::new(Telling::new(Arc::clone(&self.tally)));
         let settler = Settler {
             ledger: self.ledger.clone(),
             turns: Arc::clone(&turns),
             health: health.clone(),
-            tally: Arc::clone(&self.tally),
+            telling: Arc::clone(&telling),
             journal: self.journal.clone(),
             give_up: give_up.clone(),
         };
@@ -195,6 +199,7 @@ impl Dispatcher {
             self.settings.stats_interval,
             stop.drain.clone(),
         ));
+        let counts_told = tokio::spawn(Arc::clone(&telling).rounds(self.settings.stats_interval));
         let janitor = tokio::spawn(janitor::run(
             self.ledger.clone(),
             self.roster.clone(),
@@ -238,6 +243,7 @@ impl Dispatcher {
             journal: journal.clone(),
             turns,
             queues_refused: false,
+            not_ours: false,
         };
         let claimed = tokio::select! {
             claimed = claimer.run() => claimed,
@@ -266,6 +272,8 @@ impl Dispatcher {
         let (journaled, forgotten) = unsettled.unwritten.into_iter().partition(|action| kept.contains(action));
         let left = Left { abandoned: [unsettled.cut_short, forgotten].concat(), journaled };
         timer.abort();
+        counts_told.abort();
+        telling.tell_counts();
         lines.abort();
         janitor.abort();
         if stop.drain.is_cancelled() {

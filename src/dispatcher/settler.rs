@@ -10,17 +10,15 @@ use tokio_util::sync::CancellationToken;
 use super::delivery::Outcome;
 use super::health::{Health, Who};
 use super::journal::Journal;
-use super::tally::Tally;
-use super::telling;
+use super::telling::Telling;
 use crate::core::action::{ActionId, Step};
 use crate::ledger::{LateTestimony, Ledger, LedgerError, Settlement, Standing};
-use crate::log::events;
 
 /// The most decisions in one statement.
 const BATCH: usize = 256;
 /// After a batch of so many, more are on their way: the next one waits for them.
 const BUSY: usize = 8;
-const GATHER: Duration = Duration::from_millis(4);
+const GATHER: Duration = Duration::from_millis(3);
 /// The most decisions that wait for rows which somebody else has locked, and as many that wait to be tried.
 const ASIDE: usize = 1024;
 /// The most decisions that are taken in before those before them are written. Where more wait, those who learnt them keep
@@ -44,8 +42,8 @@ pub struct Settler {
     pub ledger: Ledger,
     /// Whether everything so far could be written.
     pub health: Health,
-    /// For the stats line.
-    pub tally: Arc<Tally>,
+    /// What is said of it.
+    pub telling: Arc<Telling>,
     /// What the ledger does not have.
     pub journal: Journal,
     /// Rings where a serial queue has moved on, for the claims.
@@ -149,7 +147,10 @@ impl Settler {
                     tokio::time::sleep(wait).await;
                 }
                 // Claims go on beside a locked row, so its outage is not theirs.
-                (Err(_), None) => tokio::time::sleep(UNWELL).await,
+                (Err(error), None) => {
+                    self.health.look_at(&error);
+                    tokio::time::sleep(UNWELL).await;
+                }
             }
         };
         tokio::select! {
@@ -182,7 +183,7 @@ impl Settler {
         for outcome in open.drain(..) {
             if written.contains(&outcome.claimed.row.attempt) {
                 self.journal.forget(outcome.claimed.row.attempt);
-                telling::settled(&outcome, &self.tally);
+                self.telling.settled(&outcome);
             } else {
                 missing.push(outcome);
             }
@@ -207,7 +208,7 @@ impl Settler {
             match standing.get(&outcome.claimed.row.attempt) {
                 Some(Standing::SettledBefore) => {
                     self.journal.forget(outcome.claimed.row.attempt);
-                    telling::settled(&outcome, &self.tally);
+                    self.telling.settled(&outcome);
                 }
                 Some(Standing::Changed(row)) => {
                     outcome.claimed.row.clone_from(row);
@@ -218,15 +219,15 @@ impl Settler {
                 // Only a send testifies.
                 Some(Standing::Overtaken) => {
                     self.journal.forget(outcome.claimed.row.attempt);
-                    telling::overtaken(&outcome);
+                    self.telling.overtaken(&outcome);
                 }
                 // There is no row to add to, but a send has left: the log is all that tells of it.
                 None => {
                     self.journal.forget(outcome.claimed.row.attempt);
                     match outcome.tried {
-                        Some(Step::Send) => telling::late(&outcome, None),
+                        Some(Step::Send) => self.telling.late(&outcome, None),
                         Some(Step::Lookup | Step::Cancel | Step::Conclude | Step::Review) | None => {
-                            telling::overtaken(&outcome);
+                            self.telling.overtaken(&outcome);
                         }
                     }
                 }
@@ -248,7 +249,7 @@ impl Settler {
             match self.ledger.testify(told).await {
                 Ok(meaning) => {
                     self.journal.forget(outcome.claimed.row.attempt);
-                    telling::late(&outcome, meaning);
+                    self.telling.late(&outcome, meaning);
                     if outcome.claimed.lane.is_some() {
                         self.turns.notify_one();
                     }
@@ -306,7 +307,7 @@ impl Settler {
                 locked.push(outcome);
             } else {
                 self.journal.forget(outcome.claimed.row.attempt);
-                events::settle_refused(outcome.claimed.intent.id, error);
+                self.telling.refused(&outcome, error);
             }
         }
     }

@@ -13,11 +13,15 @@ use crate::log::events;
 /// Writes a line every `interval` until the drain begins. Where the ledger doesn't answer, there is no line: that it
 /// is lost is said elsewhere.
 pub async fn run(ledger: Ledger, tally: Arc<Tally>, interval: Duration, drain: CancellationToken) {
-    let (mut before, mut since) = (tally.deliveries(), Uptime::now());
+    let (mut before, mut since, mut short) = (tally.deliveries(), Uptime::now(), false);
     loop {
         tokio::select! {
             () = tokio::time::sleep(interval) => {}
             () = drain.cancelled() => return,
+        }
+        let (missing, pool_size) = ledger.sessions_missing();
+        if missing > 0 && !std::mem::replace(&mut short, true) {
+            events::sessions_short(pool_size.saturating_sub(missing), pool_size);
         }
         if let Ok(open) = ledger.open_rows().await {
             let (now, at) = (tally.deliveries(), Uptime::now());

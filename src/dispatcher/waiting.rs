@@ -91,7 +91,8 @@ impl Claimer {
                 () = self.stop.drain.cancelled() => return,
             }
         }
-        let enough = self.settings.max_in_flight.div_ceil(4) * 3;
+        // Half of them: while one half is claimed the other is being sent.
+        let enough = self.settings.max_in_flight.div_ceil(2);
         let coalesce = tokio::time::sleep(COALESCE);
         tokio::pin!(coalesce);
         while self.settings.max_in_flight.saturating_sub(self.slots.in_use()) < enough {

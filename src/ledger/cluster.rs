@@ -60,9 +60,18 @@ impl Ledger {
         let _ = self.whereabouts.0.set(here);
         Ok(Recognised { ledger: row.try_get("ledger_id")?, readable })
     }
-}
 
-impl Ledger {
+    /// Whether [`Self::recognise`] would do, as a daemon that starts here would ask. Remembers nothing.
+    ///
+    /// # Errors
+    /// Where it is not the cluster or the timeline that is remembered, and where this login may not run a daemon.
+    pub async fn would_recognise(&self) -> Result<(), LedgerError> {
+        let mut session = self.session().await?;
+        let asked = session.transaction().await?;
+        asked.query(RECOGNISE, &[]).await?;
+        Ok(asked.rollback().await?)
+    }
+
     /// Whether this is still the ledger that was recognised, with the schema of this binary.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 /// Fits after "failed to …:".
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub enum LedgerError {
     /// No session, or it broke.
     #[error("no session with the database: {0}")]
@@ -17,7 +17,7 @@ pub enum LedgerError {
         message: String,
     },
     /// The server refused a statement.
-    #[error("the database refused: {message} (SQLSTATE {sqlstate})")]
+    #[error("the database refused: {message} (SQLSTATE {sqlstate}){}", fix(sqlstate))]
     Refused {
         /// Five characters.
         sqlstate: String,
@@ -151,6 +151,18 @@ impl LedgerError {
         }
     }
 
+    /// Whether the server has no session left for us.
+    pub fn is_crowd(&self) -> bool {
+        match self {
+            // too_many_connections
+            Self::TurnedAway { sqlstate, .. } => sqlstate == "53300",
+            Self::Refused { .. } | Self::Unreachable(_) | Self::ReadOnly => false,
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
+            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
+            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
+        }
+    }
+
     /// Whether the session itself is gone or useless, so that nothing can be said about the statement.
     pub fn is_session(&self) -> bool {
         match self {
@@ -199,6 +211,18 @@ impl From<deadpool_postgres::PoolError> for LedgerError {
                 Self::Unreachable(error.to_string())
             }
         }
+    }
+}
+
+/// What to do about a refusal, where one thing is it.
+fn fix(sqlstate: &str) -> &'static str {
+    match sqlstate {
+        // insufficient_privilege
+        "42501" => {
+            "; deploy/roles.sql has the roles to grant: outbox_dispatcher for `outboxd run`, `check` and `prune`, \
+             outbox_operator for the commands of a person"
+        }
+        _ => "",
     }
 }
 

@@ -5,6 +5,7 @@ mod bell;
 mod claim;
 mod clock;
 mod cluster;
+mod crowd;
 mod daemons;
 mod error;
 mod give_back;
@@ -57,6 +58,8 @@ pub use story::{
 #[derive(Clone)]
 pub struct Ledger {
     pool: Pool,
+    /// How many of them are used at once.
+    crowd: crowd::Crowd,
     /// Whether one of its sessions turned out to lead through a pooler.
     pooled: Arc<AtomicBool>,
     distrust: statement::Distrust,
@@ -68,6 +71,11 @@ impl Ledger {
     /// Who claims: unique to this start of this process (a restarted worker is another one).
     pub fn worker(&self) -> &str {
         &self.worker
+    }
+
+    /// How many sessions fewer than it may have are used now, since the server gives no more; and how many it may have.
+    pub fn sessions_missing(&self) -> (u32, u32) {
+        (self.crowd.missing(), u32::try_from(self.pool.status().max_size).unwrap_or(u32::MAX))
     }
 
     /// The same on behalf of a worker that is gone.

@@ -13,6 +13,7 @@ use crate::core::time::Timestamp;
 const LIST: &str = include_str!("../../sql/list.sql");
 const LIST_OPEN: &str = include_str!("../../sql/list_open.sql");
 const LIST_HELD: &str = include_str!("../../sql/list_held.sql");
+const LIST_BY_KEY: &str = include_str!("../../sql/list_by_key.sql");
 const LIST_NOT_DONE: &str = include_str!("../../sql/list_not_done.sql");
 const OVERVIEW: &str = include_str!("../../sql/overview.sql");
 const NOW: &str = include_str!("../../sql/overview_now.sql");
@@ -63,7 +64,8 @@ pub struct Listed {
     pub label: String,
     pub reason: Option<String>,
     pub receipt: Option<String>,
-    pub attempts: i32,
+    /// `None` where the history was pruned with the action.
+    pub attempts: Option<i32>,
     pub worker: Option<String>,
     pub created_at: Timestamp,
     pub doubt_since: Option<Timestamp>,
@@ -151,9 +153,18 @@ impl Ledger {
                 ],
             )
             .await?;
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let actions = rows.iter().take(limit).map(listed).collect::<Result<_, _>>()?;
-        Ok(Page { actions, more: rows.len() > limit })
+        page(&rows, limit)
+    }
+
+    /// The first `limit` actions with this retry key, the youngest first: of that operation and tenant, or of any. Those
+    /// that were pruned are among them.
+    pub async fn list_by_key(&self, retry_key: &str, filter: &Filter, limit: u32) -> Result<Page, LedgerError> {
+        let Filter { operation, tenant, after, state: _, steps: _, held: _, older_than: _ } = filter;
+        let after: Option<Uuid> = after.map(|id| id.0);
+        let session = self.session().await?;
+        let rows =
+            session.query(LIST_BY_KEY, &[&retry_key, operation, tenant, &after, &(i64::from(limit) + 1)]).await?;
+        page(&rows, limit)
     }
 
     /// Counts open rows by operation; a very large backlog is counted up to a bound.
@@ -174,6 +185,13 @@ impl Ledger {
         }
         Ok(overview)
     }
+}
+
+/// One row more than were asked for says that there are more.
+fn page(rows: &[SqlRow], limit: u32) -> Result<Page, LedgerError> {
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let actions = rows.iter().take(limit).map(listed).collect::<Result<_, _>>()?;
+    Ok(Page { actions, more: rows.len() > limit })
 }
 
 fn listed(row: &SqlRow) -> Result<Listed, LedgerError> {

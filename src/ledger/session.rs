@@ -16,6 +16,7 @@ use tokio_postgres::{Client, Config, Error, SimpleQueryMessage, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::cluster::Whereabouts;
+use super::crowd::Crowd;
 use super::error::READ_ONLY;
 use super::statement::Distrust;
 use super::{Ledger, LedgerError, tls};
@@ -95,7 +96,8 @@ pub fn connect(url: &Secret, pool_size: u32, worker: impl Into<String>) -> Resul
         }))
         .build()
         .map_err(|e| LedgerError::Unreachable(e.to_string()))?;
-    Ok(Ledger { pool, pooled, distrust, whereabouts, worker: worker.into() })
+    let crowd = Crowd::new(pool_size);
+    Ok(Ledger { pool, crowd, pooled, distrust, whereabouts, worker: worker.into() })
 }
 
 const MUTE: &str = "the server was reached and did not answer";

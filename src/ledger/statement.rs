@@ -14,6 +14,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, IsolationLevel, Row, Statement};
 
 use super::cluster::Whereabouts;
+use super::crowd::Place;
 use super::param::Param;
 use super::session::{Way, local_settings};
 use super::{Ledger, LedgerError};
@@ -25,6 +26,8 @@ const READ_ONLY_TRANSACTION: &str = "25006";
 /// A session of the pool, for one verb. It goes back when dropped.
 pub(super) struct Session {
     object: Object,
+    /// Goes after it.
+    _place: Place,
     way: Way,
     distrust: Distrust,
     whereabouts: Whereabouts,
@@ -33,10 +36,25 @@ pub(super) struct Session {
 impl Ledger {
     /// A session of the pool, as soon as one is free.
     pub(super) async fn session(&self) -> Result<Session, LedgerError> {
-        let object = self.pool.get().await?;
+        let (object, place) = loop {
+            let closed = || LedgerError::Unreachable("the sessions are closed".to_owned());
+            let place = self.crowd.place().await.ok_or_else(closed)?;
+            match self.pool.get().await.map_err(LedgerError::from) {
+                Ok(object) => break (object, place),
+                // Others of ours have theirs: one of those has to do.
+                Err(error) if error.is_crowd() && self.pool.status().size > 0 => self.crowd.give_up(place),
+                Err(error) => return Err(error),
+            }
+        };
         // Asked only now: whoever opened this one has told.
         let way = if self.is_pooled() { Way::Pooled } else { Way::Direct };
-        Ok(Session { object, way, distrust: self.distrust.clone(), whereabouts: self.whereabouts.clone() })
+        Ok(Session {
+            object,
+            _place: place,
+            way,
+            distrust: self.distrust.clone(),
+            whereabouts: self.whereabouts.clone(),
+        })
     }
 
     /// Whether sessions lead through a pooler, as far as any has been opened.

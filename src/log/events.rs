@@ -4,40 +4,16 @@
 //! Never a body, a header, a query or a credential; text from outside has been escaped and capped before it gets here.
 //! info = life, warn = a person may care, error = a person must.
 
+mod actions;
+
 use std::fmt::Display;
 use std::time::Duration;
 
 use tracing::{debug, error, info, warn};
 
-use crate::core::action::{ActionId, Fence, Step};
+use crate::core::action::ActionId;
 
-/// Which action, under which claim.
-#[derive(Clone, Copy)]
-pub struct About<'a> {
-    /// The action.
-    pub action: ActionId,
-    /// Its operation.
-    pub operation: &'a str,
-    /// Its destination.
-    pub destination: &'a str,
-    /// Sends that counted, this one included.
-    pub attempt: u32,
-    /// The claim's fence.
-    pub fence: Fence,
-}
-
-/// What was learnt.
-#[derive(Clone, Copy)]
-pub struct Learnt<'a> {
-    /// The evidence's name.
-    pub evidence: &'a str,
-    /// The reason's code.
-    pub reason: &'a str,
-    /// HTTP status.
-    pub status: Option<u16>,
-    /// Diagnostic text, clean and capped.
-    pub detail: &'a str,
-}
+pub use actions::*;
 
 fn ms(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
@@ -111,96 +87,9 @@ pub fn stats(stats: &Stats) {
     );
 }
 
-/// One action succeeded.
-pub fn delivered(about: About<'_>, receipt: &str) {
-    debug!(
-        action = %about.action, operation = about.operation, destination = about.destination,
-        attempt = about.attempt, fence = %about.fence, receipt, "action delivered"
-    );
-}
-
-/// Not done, to be tried again; nothing is in doubt.
-pub fn postponed(about: About<'_>, learnt: Learnt<'_>, delay: Duration) {
-    debug!(
-        action = %about.action, operation = about.operation, destination = about.destination,
-        attempt = about.attempt, fence = %about.fence, evidence = learnt.evidence, reason = learnt.reason,
-        status = learnt.status, detail = learnt.detail, in_ms = ms(delay), "action postponed"
-    );
-}
-
-/// An attempt may have taken effect.
-pub fn outcome_unknown(about: About<'_>, learnt: Learnt<'_>, next: Step, delay: Duration) {
-    let next = match next {
-        Step::Send => "resend",
-        Step::Lookup => "lookup",
-        Step::Cancel => "cancel",
-        Step::Conclude => "conclude",
-        Step::Review => "review",
-    };
-    warn!(
-        action = %about.action, operation = about.operation, destination = about.destination,
-        attempt = about.attempt, fence = %about.fence, evidence = learnt.evidence, reason = learnt.reason,
-        status = learnt.status, detail = learnt.detail, next, in_ms = ms(delay), "outcome unknown"
-    );
-}
-
-/// What was in doubt is settled.
-pub fn outcome_resolved(about: About<'_>, by: &str, state: &str, unknown: Duration, receipt: &str) {
-    info!(
-        action = %about.action, operation = about.operation, destination = about.destination,
-        by, state, unknown_ms = ms(unknown), receipt, "outcome resolved"
-    );
-}
-
-/// It did not take effect and will not be tried again.
-pub fn not_delivered(about: About<'_>, learnt: Learnt<'_>) {
-    warn!(
-        action = %about.action, operation = about.operation, destination = about.destination,
-        attempt = about.attempt, fence = %about.fence, evidence = learnt.evidence, reason = learnt.reason,
-        status = learnt.status, detail = learnt.detail, "action not delivered"
-    );
-}
-
-/// Its outcome is unknown and only a person can decide.
-pub fn held(about: About<'_>, learnt: Learnt<'_>) {
-    error!(
-        action = %about.action, operation = about.operation, destination = about.destination,
-        attempt = about.attempt, fence = %about.fence, evidence = learnt.evidence, reason = learnt.reason,
-        status = learnt.status, detail = learnt.detail, "action held for review"
-    );
-}
-
-/// A claim was overtaken; what it learnt is recorded, and this is what became of it.
-pub fn late_testimony(about: About<'_>, evidence: &str, meaning: &str) {
-    warn!(
-        action = %about.action, operation = about.operation, destination = about.destination,
-        fence = %about.fence, evidence, meaning, "late testimony"
-    );
-}
-
-/// The row was closed as not done, and a late answer says it was done.
-pub fn contradicted(about: About<'_>, receipt: &str) {
-    error!(
-        action = %about.action, operation = about.operation, destination = about.destination,
-        fence = %about.fence, receipt, "action contradicted"
-    );
-}
-
-/// It succeeded, but the answer's receipt could not be read.
-pub fn receipt_unread(about: About<'_>, detail: &str) {
-    warn!(
-        action = %about.action, operation = about.operation, destination = about.destination, detail, "receipt unread"
-    );
-}
-
 /// A delivery panicked; its outcome is unknown, the others go on.
 pub fn panicked(action: ActionId, operation: &str) {
     error!(%action, operation, "delivery panicked");
-}
-
-/// The ledger refused a decision; the row is left to lapse.
-pub fn settle_refused(action: ActionId, error: &dyn Display) {
-    error!(%action, error = %error, "settle refused");
 }
 
 /// The drain's time ran out before this action's outcome could be written down.
@@ -251,6 +140,11 @@ pub fn ledger_back(lost: Duration, tries: u32) {
 /// The ledger is not the one that it was, or not where it was; the daemon ends.
 pub fn ledger_refused(error: &dyn Display) {
     error!(error = %error, "ledger refused");
+}
+
+/// The server gives fewer sessions than the pool may have; those that are there have to do.
+pub fn sessions_short(has: u32, pool_size: u32) {
+    warn!(has, pool_size, "sessions short");
 }
 
 /// Which cluster this is cannot be read, so a failover will not be noticed.
@@ -319,6 +213,11 @@ pub fn doorbell_back() {
 /// Closed actions were pruned, and tombstones forgotten.
 pub fn pruned(actions: u64, tombstones: u64) {
     info!(actions, tombstones, "closed actions pruned");
+}
+
+/// A claim has taken actions of an operation that this daemon does not have. They are left to lapse.
+pub fn claim_not_ours(operation: &str) {
+    error!(operation, "claim of an unknown operation");
 }
 
 /// The database refused to prune.

@@ -73,6 +73,51 @@ async fn a_list_is_narrowed_by_every_filter_and_has_the_youngest_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_action_is_found_by_its_retry_key_whoever_it_belongs_to_and_after_it_was_pruned() {
+    let world = World::new().await;
+    let enqueue = |key: &str, operation: &str, tenant: &str| {
+        let sql = format!("select action_id from outbox.enqueue('{operation}', '{{}}', '{key}', tenant => '{tenant}')");
+        let db = &world.db;
+        async move { db.one::<Uuid>(&sql, &[]).await }
+    };
+    let of_acme = enqueue("order-4711", NOTE, "acme").await;
+    let of_birch = enqueue("order-4711", NOTE, "birch").await;
+    let other = enqueue("order-4711", "refund.create", "birch").await;
+    enqueue("order-4712", NOTE, "acme").await;
+    let pruned = Uuid::from_u128(7);
+    world
+        .db
+        .run(&format!(
+            "insert into outbox.tombstone (action_id, tenant, principal, operation, retry_key, input_hash, state, created_at,
+               closed_at) values ('{pruned}', 'old', '', 'note.withdraw', 'order-4711', sha256(''), 'succeeded', now(), now())"
+        ))
+        .await;
+    let find = ["list", "--json", "--retry-key", "order-4711"];
+    let found = async |more: &[&str]| ids(&world.says(&[&find[..], more].concat()).await.json());
+    assert_eq!(found(&[]).await, [other, of_birch, of_acme, pruned]);
+    assert_eq!(found(&["--tenant", "birch"]).await, [other, of_birch]);
+    assert_eq!(found(&["--operation", NOTE]).await, [of_birch, of_acme]);
+    assert_eq!(found(&["--limit", "1", "--after", &other.to_string()]).await, [of_birch]);
+    let page = world.says(&["list", "--retry-key", "order-4711"]).await.done();
+    holds(&page, &[&format!("{pruned} note.withdraw old order-4711 pruned")]);
+    assert_eq!(world.says(&["list", "--retry-key", "order-4713"]).await.done(), "no such action\n");
+    let said = world.says(&["show", "order-4711"]).await;
+    assert!(said.code == 2 && said.err.contains("outboxd list prints them"), "{said:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_without_its_role_is_told_which_to_grant_and_where() {
+    let world = World::new().await;
+    world.db.run("create role nobody_knows login").await;
+    let as_nobody = world.config().replace(&world.db.url, &world.db.url_as("nobody_knows"));
+    for (command, code) in [("status", 1), ("check", 1)] {
+        let said = world.says_with(&as_nobody, &[command]).await;
+        assert_eq!(said.code, code, "{said:?}");
+        holds(&said.err, &["nobody_knows@", "SQLSTATE 42501", "outbox_operator", "outbox_dispatcher", "roles.sql"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_long_list_says_that_there_is_more_and_how_to_go_on() {
     let world = World::new().await;
     world.enqueue_many("n", 5).await;

@@ -7,6 +7,7 @@ use crate::support::ledger::session_settings;
 
 const LIST: &str = include_str!("../../sql/list.sql");
 const LIST_OPEN: &str = include_str!("../../sql/list_open.sql");
+const LIST_BY_KEY: &str = include_str!("../../sql/list_by_key.sql");
 const LIST_NOT_DONE: &str = include_str!("../../sql/list_not_done.sql");
 const LIST_HELD: &str = include_str!("../../sql/list_held.sql");
 const OVERVIEW: &str = include_str!("../../sql/overview.sql");
@@ -67,6 +68,7 @@ async fn b56_what_an_operator_asks_costs_what_is_open_and_not_what_is_closed() {
         ("list, old", types, LIST, "null, null, 'note.publish', '', 0, null, 51", 400),
         ("list, open", types, LIST_OPEN, "'pending', null, null, null, null, null, 51", 400),
         ("list, not done", types, LIST_NOT_DONE, "'terminal_failure', null, null, null, null, null, 51", 60),
+        ("list, by key", "text, text, text, uuid, bigint", LIST_BY_KEY, "'n', null, null, null, 51", 60),
         ("review", types, LIST_HELD, "null, null, null, null, null, null, 51", 100),
         ("review, old", types, LIST_HELD, "null, null, null, '', 3600000000, gen_random_uuid(), 51", 100),
         ("status", "bigint", OVERVIEW, "1000000", 100),

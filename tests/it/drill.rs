@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use crate::support::World;
 
-/// A small drill takes about 40 s; a slow machine may take longer.
+/// A small drill takes about 80 s, most of it patience with what is unknown; a slow machine may take longer.
 const BOUND: Duration = Duration::from_secs(240);
 
 /// More than so many actions take minutes.
@@ -49,6 +49,8 @@ async fn r30_r29_every_promise_holds_under_kills_pauses_and_cuts() {
         let figure = |pointer: &str| report.pointer(pointer).and_then(Value::as_f64).expect("a figure");
         // A drill in which nothing went wrong would show nothing.
         assert!(figure("/figures/unknown") > 0.0 && figure("/figures/effects") > 0.0, "{report:#}");
+        // Whatever was held is decided, as its destination has it.
+        assert!(figure("/figures/held") > 0.0 && figure("/figures/held_still") == 0.0, "{report:#}");
         assert_eq!((figure("/figures/duplicates"), figure("/figures/keys_kept_percent")), (0.0, 100.0));
         let times = |fault: &Value| fault["times"].as_u64().unwrap_or(0);
         assert!(report["figures"]["faults"].as_array().expect("faults").iter().map(times).sum::<u64>() > 5);
@@ -72,7 +74,13 @@ async fn r30_r11_what_is_said_of_a_failover_holds() {
 /// A mistake that is put in is found: exit 1, the promise, the seed and the story of the action.
 #[cfg(feature = "test-hooks")]
 async fn found(plant: &str, promise: &str, what: &str) {
-    let arguments = ["--seed", "1", "--actions", "40", "--workers", "2", "--minutes", "0.1", "--plant", plant];
+    found_among("40", plant, promise, what).await;
+}
+
+/// The same among so many actions.
+#[cfg(feature = "test-hooks")]
+async fn found_among(actions: &str, plant: &str, promise: &str, what: &str) {
+    let arguments = ["--seed", "1", "--actions", actions, "--workers", "2", "--minutes", "0.1", "--plant", plant];
     let (code, report, err) = drill(&arguments).await;
     assert_eq!(code, Some(1), "{report:#}");
     assert!(report["broken"][promise].as_u64().is_some_and(|count| count > 0), "{promise} in {report:#}");
@@ -80,7 +88,8 @@ async fn found(plant: &str, promise: &str, what: &str) {
     assert!(violations.iter().any(
         |violation| violation["promise"] == promise && !violation["story"].as_array().expect("a story").is_empty()
     ));
-    for part in [what, "outboxd drill --seed 1 --actions 40 --workers 2", "destination", "ledger"] {
+    let again = format!("outboxd drill --seed 1 --actions {actions} --workers 2");
+    for part in [what, &again, "destination", "ledger"] {
         assert!(err.contains(part), "{part:?} in {err}");
     }
 }
@@ -95,6 +104,24 @@ async fn r30_a_destination_that_confirms_what_it_has_not_done_is_found() {
 #[tokio::test(flavor = "multi_thread")]
 async fn r30_a_second_effect_is_found() {
     found("forgetful", "duplicate", "it took effect 2 times").await;
+}
+
+#[cfg(feature = "test-hooks")]
+#[tokio::test(flavor = "multi_thread")]
+async fn r30_r21_an_operator_who_says_the_opposite_is_found() {
+    found("contrary", "false_state", "the ledger says one thing, the destination another").await;
+}
+
+#[cfg(feature = "test-hooks")]
+#[tokio::test(flavor = "multi_thread")]
+async fn r30_r27_an_application_that_forgets_its_ordering_keys_is_found() {
+    found("jumble", "queue_order", "of the same queue").await;
+}
+
+#[cfg(feature = "test-hooks")]
+#[tokio::test(flavor = "multi_thread")]
+async fn r30_daemons_that_go_too_fast_are_found() {
+    found_among("160", "haste", "pace", "requests of one daemon came within").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -236,7 +236,7 @@ async fn r11_a_journal_of_another_ledger_is_refused_and_left_alone() {
     assert!(said.contains("the journal holds 1 outcomes"), "{said}");
     world.db.run("update outbox.ledger set ledger_id = gen_random_uuid()").await;
     let mut daemon = world.start();
-    assert_eq!(daemon.ended(SOON).await.expect("it ends").code(), Some(1));
+    assert_eq!(daemon.ended(SOON).await.expect("it ends").code(), Some(76));
     let refused = &lines_of(&daemon.log(), "ledger refused")[0];
     assert!(refused["error"].as_str().is_some_and(|error| error.contains("another ledger")), "{refused}");
     assert_eq!(std::fs::read(file(&world)).expect("a journal"), content);

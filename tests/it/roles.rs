@@ -180,6 +180,19 @@ async fn r21_an_operator_can_stop_things_decide_and_read_the_history() {
 }
 
 #[tokio::test]
+async fn only_a_dispatcher_passes_for_one() {
+    let db = with_roles().await;
+    for (role, may) in [("outbox_dispatcher", true), ("outbox_operator", false)] {
+        let ledger = ledger::connect(&Secret::new(login(&db, role).await), 1, "w").unwrap();
+        ledger.check_schema().await.unwrap();
+        match ledger.would_recognise().await {
+            Ok(()) => assert!(may, "{role}"),
+            Err(error) => assert!(!may && error.to_string().contains("outbox_dispatcher"), "{role}: {error}"),
+        }
+    }
+}
+
+#[tokio::test]
 async fn r24_a_dispatcher_can_run_every_statement_of_the_ledger() {
     let db = with_roles().await;
     let url = login(&db, "outbox_dispatcher").await;

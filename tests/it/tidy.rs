@@ -2,6 +2,7 @@
 //! documents say what the code does.
 
 pub mod documents;
+mod links;
 mod promises;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -31,7 +31,7 @@ async fn accept(world: &World) -> String {
 
 /// The daemon ends, and says why.
 async fn refuses(daemon: &mut Daemon) -> String {
-    assert_eq!(daemon.ended(SOON).await.expect("it ends").code(), Some(1));
+    assert_eq!(daemon.ended(SOON).await.expect("it ends").code(), Some(76), "{}", daemon.log());
     let refused = lines_of(&daemon.log(), "ledger refused");
     assert_eq!(refused.len(), 1, "{}", daemon.log());
     refused[0]["error"].as_str().expect("an error").to_owned()
@@ -49,6 +49,8 @@ async fn r11_another_timeline_is_refused_until_it_is_accepted() {
     let error = refuses(&mut world.start()).await;
     assert!(error.contains("timeline 7; now") && error.contains("timeline 1)"), "{error}");
     assert!(error.contains("outboxd migrate --accept-timeline"), "{error}");
+    let check = world.says(&["check"]).await;
+    assert!(check.code == 1 && check.err.contains("outboxd migrate --accept-timeline"), "{check:?}");
     // A migration alone accepts nothing.
     assert_eq!(world.command("migrate", &world.config()).await.status.code(), Some(0));
     refuses(&mut world.start()).await;
@@ -56,6 +58,14 @@ async fn r11_another_timeline_is_refused_until_it_is_accepted() {
     assert!(accept(&world).await.contains("timeline 1"));
     let _daemon = world.daemon().await;
     world.until(action, "succeeded").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_remembers_nothing() {
+    let world = World::new().await;
+    let check = world.says(&["check"]).await.done();
+    assert!(check.ends_with("configuration and database are in order\n"), "{check}");
+    assert_eq!(world.db.count("select count(*) from outbox.ledger where remembered_at is null").await, 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

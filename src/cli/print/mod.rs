@@ -1,11 +1,11 @@
-//! What people read: ages and times in words, tables, text from outside made safe, and a little colour.
+//! What people read: ages and times in words, tables, text from outside made safe, and what a screen can show.
 
 use std::io::Write as _;
 
 use super::Exit;
 
-pub mod paint;
 pub mod promise;
+pub mod screen;
 pub mod table;
 pub mod text;
 pub mod words;

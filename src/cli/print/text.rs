@@ -8,8 +8,6 @@ use crate::destination::one_line;
 const NAME_MAX_BYTES: usize = 200;
 /// The most bytes of a detail or a reason somebody gave.
 const DETAIL_MAX_BYTES: usize = 600;
-/// The width that running text is wrapped to, in characters.
-pub const WIDTH: usize = 100;
 
 /// A name, key or receipt that somebody else chose.
 pub fn name(text: &str) -> String {
@@ -31,9 +29,8 @@ pub fn shell(argument: &str) -> String {
     }
 }
 
-/// Text in lines of at most [`WIDTH`] characters behind an indent of so many. A longer word stays whole: ids are
-/// pasted.
-pub fn wrapped(text: &str, indent: usize) -> String {
+/// Text in lines of at most `most` characters behind an indent of so many. A longer word stays whole: ids are pasted.
+pub fn wrapped(text: &str, indent: usize, most: usize) -> String {
     let mut out = String::new();
     let mut width = 0;
     for word in text.split(' ') {
@@ -41,7 +38,7 @@ pub fn wrapped(text: &str, indent: usize) -> String {
         if width == 0 {
             let _ = write!(out, "{:indent$}{word}", "");
             width = indent + length;
-        } else if width + 1 + length <= WIDTH {
+        } else if width + 1 + length <= most {
             let _ = write!(out, " {word}");
             width += 1 + length;
         } else {
@@ -95,9 +92,9 @@ mod tests {
     #[test]
     fn running_text_is_wrapped_between_words() {
         let text = "word ".repeat(50);
-        let lines = wrapped(text.trim_end(), 2);
+        let lines = wrapped(text.trim_end(), 2, 80);
         assert!(lines.lines().count() > 1);
-        assert!(lines.lines().all(|line| line.chars().count() <= WIDTH && line.starts_with("  word")));
+        assert!(lines.lines().all(|line| line.chars().count() <= 80 && line.starts_with("  word")));
         assert_eq!(lines.matches("word").count(), 50);
     }
 }

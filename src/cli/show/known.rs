@@ -24,6 +24,12 @@ pub fn known(view: &View<'_>) -> Vec<String> {
         });
     }
     lines.extend(follows(view));
+    if is_overdue(story) {
+        lines.extend(view.obstacle.clone());
+    }
+    if view.operation.is_none() && !in_doubt && !story.standing.state.is_closed() {
+        lines.push(nobody_sends(story));
+    }
     lines.extend(queue::others(story));
     lines.extend(stops(story));
     lines
@@ -79,13 +85,32 @@ fn not_configured(story: &Story) -> String {
     }
 }
 
+/// Whether a daemon could have taken it by now and none has.
+fn is_overdue(story: &Story) -> bool {
+    let standing = &story.standing;
+    let is_taken = standing.state == State::Dispatching || standing.state.is_closed();
+    !is_taken && standing.due_at.is_some_and(|due| due <= story.now)
+}
+
+/// Why an open action may be waiting for nobody.
+fn nobody_sends(story: &Story) -> String {
+    let operation = name(&story.committed.operation);
+    match &story.inventory {
+        Some(_) => format!("This configuration does not have {operation}: only a daemon whose file has it sends this."),
+        None => format!(
+            "No daemon has ever had {operation}, and this configuration does not either: if the name is wrong, cancel this \
+             and enqueue it anew."
+        ),
+    }
+}
+
 /// What follows from that, and what comes next.
 fn follows(view: &View<'_>) -> Vec<String> {
     let story = view.story;
     match story.standing.state {
         State::Pending => vec![pending(view)],
         State::RetryableFailure => {
-            vec![format!("{}{}.", because(story, "Not done yet"), next(view, "the next attempt is"))]
+            vec![format!("{}{}.", because(story, "Not done yet"), next(view, "the next attempt"))]
         }
         State::Dispatching => dispatching(view),
         State::OutcomeUnknown => unknown(view),
@@ -112,9 +137,9 @@ pub(super) fn reason(story: &Story) -> Option<String> {
 fn next(view: &View<'_>, what: &str) -> String {
     let story = view.story;
     let due = match story.standing.due_at {
-        Some(due) if due > story.now => format!("{what} in {}", age(due.since(story.now))),
-        Some(due) => format!("{what} due for {} and no worker has taken it", age(story.now.since(due))),
-        None => format!("{what} not scheduled"),
+        Some(due) if due > story.now => format!("{what} is in {}", age(due.since(story.now))),
+        Some(due) => format!("{what} has been due for {} and no worker has taken it", age(story.now.since(due))),
+        None => format!("{what} is not scheduled"),
     };
     match view.operation {
         Some(operation) => {
@@ -138,7 +163,7 @@ fn pending(view: &View<'_>) -> String {
     }
     let waits = match story.standing.due_at {
         Some(due) if due > story.now => format!("It is to be sent {}", relative(due, story.now)),
-        Some(due) => format!("Due for {}; no worker has taken it yet", age(story.now.since(due))),
+        Some(due) => format!("It has been due for {}; no worker has taken it yet", age(story.now.since(due))),
         None => "It is not scheduled".to_owned(),
     };
     match reason(story) {

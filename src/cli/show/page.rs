@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::choices::{self, Verdict};
 use super::{View, history, known, queue};
-use crate::cli::print::paint::Paint;
-use crate::cli::print::text::{WIDTH, detail, name, wrapped};
+use crate::cli::print::screen::Screen;
+use crate::cli::print::text::{detail, name};
 use crate::cli::print::words::{age, clock, grouped};
 use crate::destination::one_line;
 use crate::ledger::{Content, Linked, Story, Tombstone};
@@ -15,16 +15,16 @@ use crate::ledger::{Content, Linked, Story, Tombstone};
 const HINT_MAX_BYTES: usize = 4000;
 
 /// The whole story of an action.
-pub fn page(view: &View<'_>, paint: Paint) -> String {
-    let mut out = head(view, paint);
-    section(&mut out, paint, "What is known");
+pub fn page(view: &View<'_>, screen: Screen) -> String {
+    let mut out = head(view, screen);
+    section(&mut out, screen, "What is known");
     for line in known::known(view) {
-        let _ = writeln!(out, "{}", wrapped(&line, 2));
+        let _ = writeln!(out, "{}", screen.wrapped(&line, 2));
     }
-    section(&mut out, paint, "History (UTC)");
+    section(&mut out, screen, "History (UTC)");
     out.push_str(&history::show(view.story));
-    links(&mut out, view.story, paint);
-    decisions(&mut out, view, paint);
+    links(&mut out, view.story, screen);
+    decisions(&mut out, view, screen);
     match &view.story.committed.content {
         Some(Content { body: Some(body), .. }) => {
             let _ = writeln!(out, "\nBody {} bytes, sha256 {}; show it with --body", grouped(body.bytes), body.sha256);
@@ -35,11 +35,11 @@ pub fn page(view: &View<'_>, paint: Paint) -> String {
     out
 }
 
-fn section(out: &mut String, paint: Paint, title: &str) {
-    let _ = writeln!(out, "\n{}", paint.bold(title));
+fn section(out: &mut String, screen: Screen, title: &str) {
+    let _ = writeln!(out, "\n{}", screen.bold(title));
 }
 
-fn head(view: &View<'_>, paint: Paint) -> String {
+fn head(view: &View<'_>, screen: Screen) -> String {
     let c = &view.story.committed;
     let from_inventory = || view.story.inventory.as_ref().and_then(|inventory| inventory.destination.as_deref());
     let destination = view.operation.map(|operation| operation.target.as_str()).or_else(from_inventory);
@@ -49,9 +49,9 @@ fn head(view: &View<'_>, paint: Paint) -> String {
     };
     let label = label(view.story);
     let is_calm = matches!(view.story.standing.label.as_str(), "succeeded" | "pending" | "dispatching");
-    let gap = WIDTH.saturating_sub(what.chars().count() + label.chars().count()).max(4);
-    let painted = if is_calm { label.to_owned() } else { paint.warn(label) };
-    let mut out = format!("{}{:gap$}{painted}\n", paint.bold(&what), "");
+    let gap = screen.readable().saturating_sub(what.chars().count() + label.chars().count()).max(4);
+    let painted = if is_calm { label.to_owned() } else { screen.warn(label) };
+    let mut out = format!("{}{:gap$}{painted}\n", screen.bold(&what), "");
     let whose = match (c.tenant.as_str(), c.principal.as_str()) {
         ("", "") => String::new(),
         (tenant, "") => format!("{}    ", name(tenant)),
@@ -96,11 +96,11 @@ fn label(story: &Story) -> &'static str {
     }
 }
 
-fn links(out: &mut String, story: &Story, paint: Paint) {
+fn links(out: &mut String, story: &Story, screen: Screen) {
     if story.compensates.is_none() && story.compensated_by.is_empty() {
         return;
     }
-    section(out, paint, "Links");
+    section(out, screen, "Links");
     let mut line = |what: &str, linked: &Linked| {
         let operation = linked.operation.as_deref().map_or("forgotten".to_owned(), name);
         let label = linked.label.as_deref().map(|label| format!(", {}", name(&label.replace('_', " "))));
@@ -116,36 +116,38 @@ fn links(out: &mut String, story: &Story, paint: Paint) {
     }
 }
 
-fn decisions(out: &mut String, view: &View<'_>, paint: Paint) {
+fn decisions(out: &mut String, view: &View<'_>, screen: Screen) {
     let choices = choices::choices(view);
     if choices.is_empty() {
         return;
     }
-    section(out, paint, choices::heading(view.story));
+    section(out, screen, choices::heading(view.story));
     match &view.hint {
         Some(Ok(hint)) => {
             let _ = writeln!(out, "  Look at: {}", one_line(hint.as_bytes(), HINT_MAX_BYTES));
         }
         Some(Err(why)) => {
             let why = format!("Where to look, by the contract's hint, cannot be said: {}.", detail(why));
-            let _ = writeln!(out, "{}", wrapped(&why, 2));
+            let _ = writeln!(out, "{}", screen.wrapped(&why, 2));
         }
         None => {}
     }
     for choice in choices {
         let _ = match &choice.verdict {
             Verdict::Possible(risk) => {
-                writeln!(out, "  {}\n    {}\n{}", choice.says, paint.bold(&choice.command), wrapped(risk, 4))
+                writeln!(out, "  {}\n    {}\n{}", choice.says, screen.bold(&choice.command), screen.wrapped(risk, 4))
             }
-            Verdict::Refused(why) => writeln!(out, "{}", wrapped(&format!("{} Not possible: {why}", choice.says), 2)),
+            Verdict::Refused(why) => {
+                writeln!(out, "{}", screen.wrapped(&format!("{} Not possible: {why}", choice.says), 2))
+            }
         };
     }
 }
 
 /// What is left of a pruned action. `identity` = how long the configuration keeps such a memory.
-pub fn grave(stone: &Tombstone, identity: Option<Duration>, paint: Paint) -> String {
+pub fn grave(stone: &Tombstone, identity: Option<Duration>, screen: Screen) -> String {
     let label = format!("{}, pruned", stone.state.replace('_', " "));
-    let mut out = format!("{}    {}\n", paint.bold(&name(&stone.operation)), name(&label));
+    let mut out = format!("{}    {}\n", screen.bold(&name(&stone.operation)), name(&label));
     let whose = match (stone.tenant.as_str(), stone.principal.as_str()) {
         ("", "") => String::new(),
         (tenant, "") => format!("{}    ", name(tenant)),
@@ -153,7 +155,7 @@ pub fn grave(stone: &Tombstone, identity: Option<Duration>, paint: Paint) -> Str
         (tenant, principal) => format!("{} / {}    ", name(tenant), name(principal)),
     };
     let _ = writeln!(out, "{whose}retry key {}    action {}", name(&stone.retry_key), stone.id);
-    section(&mut out, paint, "What is remembered");
+    section(&mut out, screen, "What is remembered");
     let receipt = match &stone.receipt {
         Some(receipt) => format!("; receipt {}", name(receipt)),
         None => String::new(),
@@ -169,7 +171,7 @@ pub fn grave(stone: &Tombstone, identity: Option<Duration>, paint: Paint) -> Str
         clock(stone.closed_at, stone.now),
         age(stone.now.since(stone.closed_at))
     );
-    let _ = writeln!(out, "{}", wrapped(&lived, 2));
+    let _ = writeln!(out, "{}", screen.wrapped(&lived, 2));
     let until =
         identity.map(|identity| format!(" until about {} UTC", clock(stone.closed_at.plus(identity), stone.now)));
     let memory = format!(
@@ -177,6 +179,6 @@ pub fn grave(stone: &Tombstone, identity: Option<Duration>, paint: Paint) -> Str
          no new action.",
         until.unwrap_or_default()
     );
-    let _ = writeln!(out, "{}", wrapped(&memory, 2));
+    let _ = writeln!(out, "{}", screen.wrapped(&memory, 2));
     out
 }

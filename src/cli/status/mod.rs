@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::print::paint::Paint;
+use super::print::screen::Screen;
 use super::print::table::{Side, Table};
 use super::print::text::name;
 use super::print::words::{age_or_dash, clock, grouped, rfc3339};
@@ -47,7 +47,7 @@ pub async fn run(options: Options) -> Exit {
         return print::out(&format!("{}\n", json_of(&overview, &daemons, &queues, &config)));
     }
     let given = show::given(&options.file.config);
-    print::out(&page(&overview, &daemons, &queues, &config, &given, Paint::of_stdout()))
+    print::out(&page(&overview, &daemons, &queues, &config, &given, Screen::of_stdout()))
 }
 
 /// Every operation of the configuration, and those that only the ledger knows.
@@ -69,7 +69,7 @@ fn page(
     queues: &[HeldQueue],
     config: &Config,
     given: &str,
-    paint: Paint,
+    screen: Screen,
 ) -> String {
     let delivered = u64::try_from(overview.delivered).unwrap_or(0);
     let rate = match delivered {
@@ -78,7 +78,7 @@ fn page(
         _ => format!("{}/s delivered in the last minute", grouped(delivered / 60)),
     };
     let how_many = match daemons.len() {
-        0 => paint.warn("no daemon"),
+        0 => screen.warn("no daemon"),
         1 => "1 daemon".to_owned(),
         n => format!("{n} daemons"),
     };
@@ -89,15 +89,15 @@ fn page(
         clock(overview.now, overview.now)
     );
     let operations = operations(overview, config);
-    out.push_str(&table_of_operations(&operations, config));
+    out.push_str(&table_of_operations(&operations, config, screen));
     out.push('\n');
-    out.push_str(&standing::table(&standings(config, daemons, &operations), overview.now, given, paint));
+    out.push_str(&standing::table(&standings(config, daemons, &operations), overview.now, given, screen));
     if !overview.all_counted {
         out.push_str("\nthere are more open actions than are counted: the figures are a lower bound\n");
     }
     if !queues.is_empty() {
         out.push('\n');
-        out.push_str(&queue::table(queues, overview.now));
+        out.push_str(&queue::table(queues, overview.now, screen));
     }
     let review: i64 = operations.iter().map(|counts| counts.review).sum();
     let mut needs = Vec::new();
@@ -108,18 +108,18 @@ fn page(
     needs.extend(queue::needs(queues, given));
     let _ = match needs.is_empty() {
         true => writeln!(out, "\nnothing needs a person"),
-        false => writeln!(out, "\n{}", needs.iter().map(|need| paint.warn(need)).collect::<Vec<_>>().join("\n")),
+        false => writeln!(out, "\n{}", needs.iter().map(|need| screen.warn(need)).collect::<Vec<_>>().join("\n")),
     };
     out
 }
 
-fn table_of_operations(operations: &[Counts], config: &Config) -> String {
+fn table_of_operations(operations: &[Counts], config: &Config, screen: Screen) -> String {
     let mut table = Table::new(&[
         ("operation", Side::Left),
         ("due", Side::Right),
         ("later", Side::Right),
         ("waiting", Side::Right),
-        ("retrying", Side::Right),
+        ("retry", Side::Right),
         ("in flight", Side::Right),
         ("unknown", Side::Right),
         ("(resend lookup review)", Side::Left),
@@ -145,7 +145,7 @@ fn table_of_operations(operations: &[Counts], config: &Config) -> String {
             age_or_dash(counts.oldest_unknown),
         ]);
     }
-    table.show()
+    table.show(screen)
 }
 
 fn json_of(overview: &Overview, daemons: &[DaemonSeen], queues: &[HeldQueue], config: &Config) -> Value {

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::cli::print::screen::Screen;
 use crate::cli::print::table::{Side, Table};
 use crate::cli::print::text::name;
 use crate::cli::print::words::{age, grouped, rfc3339};
@@ -12,7 +13,7 @@ use crate::ledger::{HeldQueue, WAITING_MAX};
 pub const QUEUES_MAX: u32 = 20;
 
 /// One line for each, the longest held first.
-pub fn table(queues: &[HeldQueue], now: Timestamp) -> String {
+pub fn table(queues: &[HeldQueue], now: Timestamp, screen: Screen) -> String {
     let mut table = Table::new(&[
         ("held queue", Side::Left),
         ("waiting", Side::Right),
@@ -37,7 +38,7 @@ pub fn table(queues: &[HeldQueue], now: Timestamp) -> String {
             why(queue),
         ]);
     }
-    let mut out = table.show();
+    let mut out = table.show(screen);
     if queues.len() >= usize::try_from(QUEUES_MAX).unwrap_or(usize::MAX) {
         out.push_str(&format!("the {QUEUES_MAX} that have been held the longest\n"));
     }

@@ -11,7 +11,7 @@ use super::{Config, LogFormat, LogLevel, show};
 use crate::core::contract::Effect;
 use crate::core::credentials::{ClientAuth, ClientCredentials, Scheme, Signing};
 use crate::core::request::{RequestTemplate, Template};
-use crate::core::target::{Auth, Http, Operation, Target};
+use crate::core::target::{Auth, Operation, Target};
 
 impl Config {
     /// The effective configuration, as TOML but for the secrets. Contracts that no operation names are left out.
@@ -34,6 +34,11 @@ impl Config {
         duration(out, "poll_interval", dispatcher.poll_interval)?;
         writeln!(out, "notify = {}", dispatcher.notify)?;
         duration(out, "drain_timeout", dispatcher.drain_timeout)?;
+        if let Some(journal) = &dispatcher.journal {
+            writeln!(out, "journal = {}", text(&journal.to_string_lossy()))?;
+        }
+        writeln!(out, "bytes_in_flight_max = {}", dispatcher.bytes_in_flight_max)?;
+        writeln!(out, "body_max_bytes = {}", dispatcher.body_max_bytes)?;
         writeln!(out, "\n[log]\nformat = {}", text(name_of(&LogFormat::ALL, &self.log.format)))?;
         writeln!(out, "level = {}", text(name_of(&LogLevel::ALL, &self.log.level)))?;
         duration(out, "stats_interval", self.log.stats_interval)?;
@@ -74,9 +79,7 @@ impl Config {
             Some((attempt, None)) => writeln!(out, "cost = {{ attempt = {attempt:?} }}")?,
             None => {}
         }
-        if *hold_on_failure {
-            writeln!(out, "hold_on_failure = true")?;
-        }
+        writeln!(out, "hold_on_failure = {hold_on_failure}")?;
         if let Some(limits) = self.limits.get(name) {
             writeln!(out, "max_in_flight = {}", limits.max_in_flight)?;
             if let Some(max) = limits.tenant_max_in_flight {
@@ -84,9 +87,7 @@ impl Config {
             }
             let (payload, identity) = (text(&show(limits.keep.payload)), text(&show(limits.keep.identity)));
             writeln!(out, "keep = {{ payload = {payload}, identity = {identity} }}")?;
-            if limits.allow_unverified {
-                writeln!(out, "allow_unverified = true")?;
-            }
+            writeln!(out, "allow_unverified = {}", limits.allow_unverified)?;
         }
         Ok(())
     }
@@ -116,13 +117,8 @@ fn write_target(out: &mut String, target: &Target) -> fmt::Result {
     if let Some(rate) = rate {
         writeln!(out, "rate = {}", text(&super::pace::show_rate(*rate)))?;
     }
-    if *public_only || target.host_from_data() {
-        writeln!(out, "public_only = true")?;
-    }
-    if *http != Http::default() {
-        writeln!(out, "http = \"{}\"", http.as_str())?;
-    }
-    Ok(())
+    writeln!(out, "public_only = {}", *public_only || target.host_from_data())?;
+    writeln!(out, "http = {}", text(http.as_str()))
 }
 
 /// How the destination knows us, without the secret.

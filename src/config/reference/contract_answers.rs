@@ -26,7 +26,9 @@ pub(super) const KEYS: &[KeyDoc] = &[
             "unknown",
         ]),
         Need::Required,
-        "what they mean",
+        "what they mean, in this order: it took effect; it had before, and the repeat was recognised; not done, try later; \
+         refused for good; our credentials are refused; the first request is still being worked on; the key is known with \
+         other content; it may or may not have taken effect",
     ),
     key(
         RULE,

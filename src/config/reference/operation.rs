@@ -19,7 +19,9 @@ pub(super) const KEYS: &[KeyDoc] = &[
         "effect",
         Kind::Choice(&["read_only", "idempotent", "keyed", "compensatable", "unreconcilable"]),
         Need::Required,
-        "how much harm a repeat could do",
+        "how much harm a repeat could do, in this order: it changes nothing; it leaves the same result; the destination \
+         recognises it by a key or reference; another action can undo it; it does harm, and nothing can tell whether the \
+         first one happened",
     ),
     key(OPERATION, "meaning", Kind::Text, Need::Required, "what it does, in words for the person who decides"),
     key(OPERATION, "owner", Kind::Text, Need::Required, "who answers for it"),

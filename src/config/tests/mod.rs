@@ -93,6 +93,19 @@ fn the_canonical_form_reads_back_as_itself() {
 }
 
 #[test]
+fn the_canonical_form_has_every_default_filled_in() {
+    let described = accepted(&file("", "", "")).describe();
+    let tables = ["database", "dispatcher", "log", "destination.NAME", "operation.NAME"];
+    let defaults = reference().iter().filter(|doc| matches!(doc.need, Need::Default(_)) && tables.contains(&doc.table));
+    for doc in defaults.clone() {
+        assert!(described.contains(&format!("\n{} = ", doc.key)), "[{}] {} is not in {described}", doc.table, doc.key);
+    }
+    assert!(defaults.count() > 20);
+    let journal = accepted(&format!("{}\n[dispatcher]\njournal = \"outcomes\"\n", file("", "", ""))).describe();
+    assert!(journal.contains("\njournal = \"outcomes\"\n"), "{journal}");
+}
+
+#[test]
 fn an_unreadable_file_has_its_own_message() {
     let refusal = Config::load(Path::new("no/such.toml"), Secrets::Skip).expect_err("refused");
     assert_eq!(

@@ -139,10 +139,14 @@ impl JournalFile {
 
     /// Appends a frame and syncs it. Where that does not work nothing has been appended.
     pub fn append(&mut self, frame: &Frame) -> Result<(), JournalError> {
+        self.append_and(frame, File::sync_data)
+    }
+
+    fn append_and(&mut self, frame: &Frame, sync: impl FnOnce(&File) -> io::Result<()>) -> Result<(), JournalError> {
         let bytes = written(frame);
         let appended = self.cut_off().and_then(|()| {
             self.file.write_all_at(&bytes, self.end)?;
-            self.file.sync_data()
+            sync(&self.file)
         });
         match appended {
             Ok(()) => {

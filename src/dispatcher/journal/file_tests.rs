@@ -105,3 +105,18 @@ impl JournalFile {
         self.file.metadata().expect("metadata").permissions().mode() & 0o777
     }
 }
+
+#[test]
+fn r11_frames_that_could_not_be_synced_leave_nothing_behind() {
+    let (_directory, path) = place();
+    let (mut file, _) = JournalFile::open(&path).expect("a file");
+    let full = |_: &File| Err(io::Error::from(io::ErrorKind::StorageFull));
+    for name in ["the longest name of them all", "a shorter name"] {
+        file.append_and(&frame(name), full).expect_err("not synced");
+    }
+    let last = frame("a");
+    file.append(&last).expect("appended");
+    drop(file);
+    let (_, content) = JournalFile::open(&path).expect("it opens");
+    assert_eq!((content.frames, content.torn), (vec![last], 0));
+}

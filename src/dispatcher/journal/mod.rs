@@ -62,8 +62,10 @@ struct Known {
     found: Vec<Frame>,
     /// Bytes in the file.
     length: u64,
-    /// Whether the file cannot be written.
+    /// Whether the file could not be written the last time that it had to be.
     failing: bool,
+    /// Whether that was said, and the file has not been written since.
+    told_failing: bool,
     /// Whether it was said that something is in it.
     told: bool,
 }
@@ -154,6 +156,8 @@ impl Inner {
         let (frame, empties) = {
             let mut known = self.lock();
             known.unanswered.retain(|mark| lost.contains(mark));
+            // Where there was no room for many, room for the few that have waited longest proves nothing.
+            let older_than = if known.failing { Duration::ZERO } else { older_than };
             (known.frame(&lost, older_than), known.length > 0 && known.is_done())
         };
         if let Some(frame) = frame {
@@ -161,6 +165,7 @@ impl Inner {
         } else if empties {
             self.clear().await;
         } else {
+            // It is not needed now. Whether it could be written is not known, so nothing is said.
             self.lock().failing = false;
         }
         let known = self.lock();
@@ -248,8 +253,9 @@ impl Known {
 
     /// Whether it worked; says where it does not any more.
     fn worked(&mut self, result: Result<(), JournalError>) -> bool {
-        let was_failing = std::mem::replace(&mut self.failing, result.is_err());
-        if let (Err(error), false) = (&result, was_failing) {
+        self.failing = result.is_err();
+        let was_told = std::mem::replace(&mut self.told_failing, result.is_err());
+        if let (Err(error), false) = (&result, was_told) {
             events::journal_failed(error);
         }
         result.is_ok()

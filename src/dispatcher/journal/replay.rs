@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::Journal;
 use super::record::Kept;
 use crate::core::action::Step;
-use crate::core::late::Testimony;
+use crate::dispatcher::telling::Telling;
 use crate::ledger::{DatabaseClock, LateTestimony, Ledger, LedgerError, Settlement, Standing};
 use crate::log::events::{self, About, Replayed};
 
@@ -35,7 +35,25 @@ impl Journal {
     pub(in crate::dispatcher) async fn replay(&self, ledger: &Ledger, id: Uuid) -> Result<(), LedgerError> {
         let Some(inner) = &self.0 else { return Ok(()) };
         inner.lock().ledger = Some(id);
-        let mut replayed = Replayed::default();
+        let (mut replayed, telling) = (Replayed::default(), Telling::default());
+        let done = self.replay_frames(ledger, id, &mut replayed, &telling).await;
+        telling.tell_counts();
+        done?;
+        if replayed != Replayed::default() {
+            events::journal_replayed(&replayed);
+            inner.clear().await;
+        }
+        Ok(())
+    }
+
+    async fn replay_frames(
+        &self,
+        ledger: &Ledger,
+        id: Uuid,
+        replayed: &mut Replayed,
+        telling: &Telling,
+    ) -> Result<(), LedgerError> {
+        let Some(inner) = &self.0 else { return Ok(()) };
         loop {
             let Some(frame) = inner.lock().found.first().cloned() else { break };
             if frame.ledger != id {
@@ -44,7 +62,7 @@ impl Journal {
             let theirs = ledger.on_behalf_of(&frame.worker);
             for kept in &frame.outcomes {
                 replayed.outcomes += 1;
-                match write_down(&theirs, kept).await? {
+                match write_down(&theirs, kept, telling).await? {
                     Fate::Written => replayed.written += 1,
                     Fate::Late => replayed.late += 1,
                     Fate::Known => replayed.known += 1,
@@ -56,21 +74,17 @@ impl Journal {
             }
             inner.lock().found.remove(0);
         }
-        if replayed != Replayed::default() {
-            events::journal_replayed(&replayed);
-            inner.clear().await;
-        }
         Ok(())
     }
 }
 
-async fn write_down(ledger: &Ledger, kept: &Kept) -> Result<Fate, LedgerError> {
+async fn write_down(ledger: &Ledger, kept: &Kept, telling: &Telling) -> Result<Fate, LedgerError> {
     loop {
-        match try_to_write_down(ledger, kept).await {
+        match try_to_write_down(ledger, kept, telling).await {
             Err(error) if error.passes() => tokio::time::sleep(LOCKED).await,
             Err(error) if error.is_session() || error.is_of_the_ledger() => return Err(error),
             Err(error) => {
-                events::settle_refused(kept.settlement.action, &error);
+                telling.refused_of(about(kept), kept.evidence, &error);
                 return Ok(Fate::Refused);
             }
             Ok(fate) => return Ok(fate),
@@ -78,7 +92,7 @@ async fn write_down(ledger: &Ledger, kept: &Kept) -> Result<Fate, LedgerError> {
     }
 }
 
-async fn try_to_write_down(ledger: &Ledger, kept: &Kept) -> Result<Fate, LedgerError> {
+async fn try_to_write_down(ledger: &Ledger, kept: &Kept, telling: &Telling) -> Result<Fate, LedgerError> {
     let clock = ledger.clock().await?;
     let action = kept.settlement.action;
     let settlement = aged(kept, clock);
@@ -87,11 +101,12 @@ async fn try_to_write_down(ledger: &Ledger, kept: &Kept) -> Result<Fate, LedgerE
     }
     let standing = ledger.standing(&[&settlement]).await?;
     let sent = settlement.history.as_ref().filter(|history| history.kind == Step::Send);
+    let receipt = settlement.transition.receipt.as_deref().unwrap_or_default();
     match (standing.get(&settlement.row.attempt), sent) {
         (Some(Standing::SettledBefore), _) | (None, None) => Ok(Fate::Known),
         // There is no row to add to, but a send has left: the log is all that tells of it.
         (None, Some(_)) => {
-            tell(kept, None);
+            telling.testified(about(kept), kept.evidence, receipt, None);
             Ok(Fate::Late)
         }
         // Only a send testifies. Where the row is still that worker's, its claim lapses and finds what this has told.
@@ -109,7 +124,8 @@ async fn try_to_write_down(ledger: &Ledger, kept: &Kept) -> Result<Fate, LedgerE
                     clock.at_least_since(settlement.row.claimed_at.plus(kept.timeout))
                 }),
             };
-            tell(kept, ledger.testify(told).await?);
+            let meaning = ledger.testify(told).await?;
+            telling.testified(about(kept), kept.evidence, receipt, meaning);
             Ok(Fate::Late)
         }
         (Some(Standing::Changed(_) | Standing::Overtaken), None) => Ok(Fate::Known),
@@ -125,14 +141,12 @@ fn aged(kept: &Kept, clock: DatabaseClock) -> Settlement {
     settlement
 }
 
-fn tell(kept: &Kept, testimony: Option<Testimony>) {
-    let about = About {
+fn about(kept: &Kept) -> About<'_> {
+    About {
         action: kept.settlement.action,
         operation: &kept.operation,
         destination: &kept.destination,
         attempt: kept.settlement.transition.attempts,
         fence: kept.settlement.fence,
-    };
-    let receipt = kept.settlement.transition.receipt.as_deref().unwrap_or_default();
-    crate::dispatcher::telling::testified(about, kept.evidence, receipt, testimony);
+    }
 }

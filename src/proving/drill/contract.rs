@@ -2,11 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::kinds::{ABSENCE, Kind, RESEND_WITHIN, REVIEW_AFTER, SHORT_MARGIN, SHORT_WINDOW, TIMEOUT, Version};
+use super::kinds::{
+    ABSENCE, Kind, RESEND_WITHIN, REVIEW_AFTER, SHORT_MARGIN, SHORT_WINDOW, TENANT_MAX, TIMEOUT, Version,
+};
+use super::settings::Pace;
 
 impl Kind {
     /// Its operation and its contract, under one of two versions of the configuration.
-    pub fn toml(self, version: Version) -> String {
+    pub fn toml(self, version: Version, pace: Pace) -> String {
         let (name, way) = (self.name(), self.way());
         let request = match self == Self::Natural {
             true => "method = \"PUT\", path = \"/natural/{key}\"".to_owned(),
@@ -21,6 +24,7 @@ impl Kind {
         };
         let destination = match self == Self::Moving {
             true => "moving".to_owned(),
+            false if self.is_rated() => "rated".to_owned(),
             false => format!("way{way}"),
         };
         let (attempts, backoff) = match version {
@@ -44,6 +48,12 @@ impl Kind {
                  class = \"{class}\"\n{wait}"
             )
         };
+        if self.is_bounded() && pace == Pace::Kept {
+            text = text.replacen("\nowner", &format!("\ntenant_max_in_flight = {TENANT_MAX}\nowner"), 1);
+        }
+        if self.holds() {
+            text = text.replacen("\nowner", "\nhold_on_failure = true\nowner", 1);
+        }
         if self.memory().is_some() {
             let _ = write!(text, "{}", rule("in_flight", "in_progress", "wait = \"500ms\"\n"));
         }

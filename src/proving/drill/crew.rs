@@ -10,7 +10,7 @@ use tempfile::TempDir;
 use super::WAYS;
 use super::kinds::Version;
 use super::records::Said;
-use super::settings;
+use super::settings::{self, Pace};
 use crate::clock::Uptime;
 use crate::proving::daemon::Daemon;
 use crate::proving::proxy::Proxy;
@@ -25,6 +25,7 @@ pub struct Crew {
     binary: PathBuf,
     dir: TempDir,
     ways: [String; WAYS],
+    pace: Pace,
     workers: Vec<Worker>,
 }
 
@@ -43,9 +44,15 @@ impl Crew {
     ///
     /// # Errors
     /// If a port, a file or a process cannot be had.
-    pub async fn start(binary: &Path, count: usize, database_url: &str, ways: [String; WAYS]) -> io::Result<Self> {
+    pub async fn start(
+        binary: &Path,
+        count: usize,
+        database_url: &str,
+        ways: [String; WAYS],
+        pace: Pace,
+    ) -> io::Result<Self> {
         let dir = tempfile::Builder::new().prefix("outboxd-drill-").tempdir()?;
-        let mut crew = Self { binary: binary.to_owned(), dir, ways, workers: Vec::new() };
+        let mut crew = Self { binary: binary.to_owned(), dir, ways, pace, workers: Vec::new() };
         for number in 0..count {
             let database = Proxy::start(database_url).await?;
             crew.workers.push(Worker {
@@ -83,7 +90,8 @@ impl Crew {
     /// Starts a worker that does not run.
     pub fn raise(&mut self, worker: usize) -> io::Result<()> {
         let name = format!("worker{worker}");
-        let config = settings::toml(&self.workers[worker].database.url, &self.ways, self.workers[worker].version);
+        let config =
+            settings::toml(&self.workers[worker].database.url, &self.ways, self.workers[worker].version, self.pace);
         let daemon = Daemon::start(&self.binary, self.dir.path(), &name, &config)?;
         self.workers[worker].daemon = Some(daemon);
         self.workers[worker].told_to_end = false;
@@ -102,7 +110,7 @@ impl Crew {
     pub async fn reload(&mut self, worker: usize, version: Version) -> io::Result<()> {
         // A process that has only just been started would die of the signal.
         tokio::time::sleep(self.workers[worker].since.plus(GROWN_UP).left()).await;
-        let config = settings::toml(&self.workers[worker].database.url, &self.ways, version);
+        let config = settings::toml(&self.workers[worker].database.url, &self.ways, version, self.pace);
         // Whole or not at all: the daemon may be starting just now.
         let (file, draft) =
             (self.dir.path().join(format!("worker{worker}.toml")), self.dir.path().join(format!("draft{worker}.toml")));

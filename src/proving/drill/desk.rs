@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio_postgres::error::SqlState;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error};
 use uuid::Uuid;
 
@@ -35,7 +36,7 @@ const SCHEMA: &str = r#"
 const ASK: &str = "
     select action_id, created from outbox.enqueue(
       operation => $1, payload => $2::text::json, retry_key => $3, tenant => $4, principal => 'desk',
-      authority => $5, expires_at => clock_timestamp() + $6::float8 * interval '1 second', compensates => $7)";
+      authority => $5, expires_at => clock_timestamp() + $6::float8 * interval '1 second', compensates => $7, ordering_key => $8)";
 
 /// … and the state change. An order that is placed twice finds itself there.
 const WRITE: &str = r#"insert into desk."order" (number, action) values ($1, $2) on conflict do nothing"#;
@@ -144,13 +145,14 @@ async fn place(client: &mut Client, order: &Order, told: &Told) -> Result<bool, 
         },
         None => None,
     };
-    let (operation, key) = (order.kind.operation(), retry_key(order.number));
-    // What undoes an order is of its tenant.
-    let tenant = ["acme", "birch", "cobalt"][order.undoes.unwrap_or(order.number) as usize % 3];
+    let (operation, key, tenant) = (order.kind.operation(), retry_key(order.number), order.tenant());
+    let queue = order.queue.map(|queue| format!("queue-{queue}"));
     let payload = serde_json::json!({ "order": order.number, "text": format!("order {}", order.number) }).to_string();
     let (grant, expires) = (order.grant.map(grant_name), order.expires.map(|within| within.as_secs_f64()));
+    locked(told).tried.entry(order.number).or_insert_with(wall);
     let transaction = client.transaction().await?;
-    let row = transaction.query_one(ASK, &[&operation, &payload, &key, &tenant, &grant, &expires, &undone]).await?;
+    let asked: [&(dyn ToSql + Sync); 8] = [&operation, &payload, &key, &tenant, &grant, &expires, &undone, &queue];
+    let row = transaction.query_one(ASK, &asked).await?;
     let answer = Answer { order: order.number, action: row.try_get(0)?, created: row.try_get(1)?, at: wall() };
     transaction.execute(WRITE, &[&i64::from(order.number), &answer.action]).await?;
     if order.committed {

@@ -14,7 +14,7 @@ use super::moves::Move;
 use super::plan::{Order, Plan};
 use super::promise::{Promise, Violation};
 use super::records::{Desk, What, World};
-use super::{DrillError, desk, ledger, referee, rest, set};
+use super::{DrillError, Until, desk, ledger, referee, rest, set};
 use crate::clock::{Uptime, wall};
 use crate::core::target::Secret;
 use crate::ledger::accept_cluster;
@@ -96,6 +96,7 @@ fn plan(seed: u64) -> Plan {
         expires: None,
         grant: None,
         undoes: None,
+        queue: None,
         moves: match part_of(number) {
             Part::Forgotten if number.is_multiple_of(4) => vec![Move::Withhold, Move::Answer],
             Part::Before | Part::Forgotten | Part::Lost => vec![Move::Answer],
@@ -135,7 +136,7 @@ pub async fn run(binary: &Path, seed: u64) -> Result<Failover, DrillError> {
     let resumed = wall();
     tokio::task::block_in_place(|| stage.cluster.resume())?;
     (0..super::WAYS).for_each(|way| stage.outside.feel(way, |mood| mood.slow = false));
-    rest(&mut stage, &mut diary).await?;
+    rest(&mut stage, &mut diary, Until::Held).await?;
 
     eprintln!("A copy is made, and orders are delivered that the copy knows nothing about …");
     signal(&mut stage, Signal::STOP)?;
@@ -160,7 +161,7 @@ pub async fn run(binary: &Path, seed: u64) -> Result<Failover, DrillError> {
             stage.crew.raise(worker)?;
         }
     }
-    let rested = rest(&mut stage, &mut diary).await?;
+    let rested = rest(&mut stage, &mut diary, Until::Held).await?;
     diary.deserters.extend(stage.crew.dismiss().await);
 
     let client = session::connect(&stage.url).await?;
@@ -171,6 +172,7 @@ pub async fn run(binary: &Path, seed: u64) -> Result<Failover, DrillError> {
         entries: ledger::read(&client).await?,
         requests,
         effects,
+        office: None,
         faults: Vec::new(),
         said: stage.crew.said(),
         rested: rested.then(wall),
@@ -251,7 +253,12 @@ fn judged(
             Promise::FalseState | Promise::Lost | Promise::KeyChanged | Promise::SentTwice | Promise::SentAfterStop => {
                 false
             }
-            Promise::Identity | Promise::Compensation | Promise::Worker => false,
+            Promise::Identity
+            | Promise::Compensation
+            | Promise::QueueOrder
+            | Promise::Pace
+            | Promise::Decision
+            | Promise::Worker => false,
         }
     });
     let claim = |claim, held, seen| Claim { claim, held, seen };

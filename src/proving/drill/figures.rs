@@ -9,7 +9,9 @@ use uuid::Uuid;
 use super::faults::Fault;
 use super::kinds::{Kind, Repeats, Settles};
 use super::moves::Move;
+use super::paces::PaceFigures;
 use super::plan::Order;
+use super::queues::QueueFigures;
 use super::records::{Entry, Request, What, World};
 use super::referee;
 use crate::core::action::State;
@@ -30,10 +32,16 @@ pub struct Figures {
     pub asked_again: usize,
     /// Actions by state, every state named.
     pub states: BTreeMap<&'static str, usize>,
-    /// Actions that wait for a person.
+    /// Actions that were held for a person.
     pub held: usize,
     /// Why, by reason.
     pub held_because: BTreeMap<String, usize>,
+    /// Of those, how many wait still.
+    pub held_still: usize,
+    /// What the operator decided, by decision; some actions more than once.
+    pub decided: BTreeMap<String, usize>,
+    /// Decisions that the ledger refused, to be made again later.
+    pub refused: usize,
     /// Actions whose outcome was unknown at some time.
     pub unknown: usize,
     /// Their share, percent.
@@ -43,7 +51,7 @@ pub struct Figures {
     /// Of those, the ones that can be repeated for as long as the drill lasts: nothing stops them, and their
     /// destination does not refuse them.
     pub repeatable: Settled,
-    /// The share of all actions that wait for a person, percent.
+    /// The share of all actions that were held for a person, percent.
     pub review_percent: f64,
     /// Requests that reached a destination.
     pub requests: usize,
@@ -61,8 +69,12 @@ pub struct Figures {
     pub late: usize,
     /// Of those, how many changed something.
     pub late_used: usize,
-    /// From commit to the end, of closed actions, seconds.
+    /// From commit to the end, of closed actions that stood in no queue and were not held, seconds.
     pub seconds_to_end: Times,
+    /// Serial queues.
+    pub queues: QueueFigures,
+    /// Rates and bounds.
+    pub paces: PaceFigures,
     /// By kind of contract.
     pub kinds: Vec<KindFigures>,
     /// By kind of fault.
@@ -102,9 +114,9 @@ pub struct KindFigures {
     pub succeeded: usize,
     /// Closed as not delivered.
     pub not_delivered: usize,
-    /// Wait for a person.
+    /// Of all, those that were held for a person.
     pub held: usize,
-    /// Neither.
+    /// Not closed.
     pub open: usize,
     /// Were unknown at some time.
     pub unknown: usize,
@@ -133,14 +145,15 @@ impl Figures {
         let entries = &world.entries;
         let count = |wanted: &dyn Fn(&Entry) -> bool| entries.iter().filter(|entry| wanted(entry)).count();
         let unknown = count(&Entry::was_unknown);
-        let held = count(&Entry::is_held);
+        let held = count(&Entry::was_held);
         let unhindered = |entry: &Entry| world.plan.order(entry.order).is_some_and(is_unhindered);
         let settled = |by: Settles| {
             let can_be = |entry: &Entry| {
                 let hindered = by == Settles::ByRepeating && !unhindered(entry);
                 entry.was_unknown() && entry.kind.settles() == by && !hindered
             };
-            let (can_be, were) = (count(&can_be), count(&|entry| can_be(entry) && entry.is_closed()));
+            let (can_be, were) =
+                (count(&can_be), count(&|entry| can_be(entry) && entry.is_closed() && !entry.was_held()));
             Settled { can_be, were, percent: percent(were, can_be) }
         };
         let kinds: Vec<KindFigures> = Kind::ALL.into_iter().map(|kind| by_kind(world, kind)).collect();
@@ -155,8 +168,14 @@ impl Figures {
         let asked: BTreeSet<u32> =
             world.desk.answers.iter().filter(|answer| !answer.created).map(|a| a.order).collect();
         let mut held_because = BTreeMap::new();
-        for entry in entries.iter().filter(|entry| entry.is_held()) {
-            *held_because.entry(entry.reason.clone().unwrap_or_default()).or_default() += 1;
+        let found = |entry: &Entry| world.office.as_ref()?.held.get(&entry.action).cloned();
+        for entry in entries.iter().filter(|entry| entry.was_held()) {
+            let reason = found(entry).or_else(|| entry.reason.clone());
+            *held_because.entry(reason.unwrap_or_default()).or_default() += 1;
+        }
+        let mut decided = BTreeMap::new();
+        for decision in entries.iter().flat_map(Entry::decisions) {
+            *decided.entry(decision.evidence.clone()).or_default() += 1;
         }
         let duplicates = |allowed: bool| {
             kinds.iter().filter(|kind| kind.duplicates_allowed.is_some() == allowed).map(|kind| kind.duplicates).sum()
@@ -168,6 +187,9 @@ impl Figures {
             states: State::ALL.iter().map(|state| (state.as_str(), count(&|entry| entry.state == *state))).collect(),
             held,
             held_because,
+            held_still: count(&Entry::is_held),
+            decided,
+            refused: world.office.as_ref().map_or(0, |office| office.refused),
             unknown,
             unknown_percent: percent(unknown, entries.len()).unwrap_or(0.0),
             asked: settled(Settles::ByAsking),
@@ -181,7 +203,9 @@ impl Figures {
             keys_kept_percent: percent(kept, repeated.count()).unwrap_or(100.0),
             late: late(false),
             late_used: late(true),
-            seconds_to_end: times(entries),
+            seconds_to_end: times(entries.iter().filter(|entry| goes_its_way(world, entry))),
+            queues: QueueFigures::of(world),
+            paces: PaceFigures::of(world),
             kinds,
             faults: by_fault(world),
         }
@@ -230,10 +254,10 @@ fn by_kind(world: &World, kind: Kind) -> KindFigures {
         actions: entries.len(),
         succeeded: count(&|entry| entry.state == State::Succeeded),
         not_delivered: count(&|entry| entry.state == State::TerminalFailure),
-        held: count(&Entry::is_held),
-        open: count(&|entry| !entry.is_closed() && !entry.is_held()),
+        held: count(&Entry::was_held),
+        open: count(&|entry| !entry.is_closed()),
         unknown: count(&Entry::was_unknown),
-        settled: count(&|entry| entry.was_unknown() && entry.is_closed()),
+        settled: count(&|entry| entry.was_unknown() && entry.is_closed() && !entry.was_held()),
         duplicates: effects.values().map(|times| times - 1).sum(),
         duplicates_allowed: match kind.repeats() {
             Repeats::Never => None,
@@ -257,9 +281,15 @@ fn by_fault(world: &World) -> Vec<FaultFigures> {
     Fault::NAMES.into_iter().map(figures).collect()
 }
 
-fn times(entries: &[Entry]) -> Times {
+/// Whether neither a queue nor a person has taken their time about it.
+fn goes_its_way(world: &World, entry: &Entry) -> bool {
+    let queued = world.plan.order(entry.order).is_some_and(|order| order.queue.is_some());
+    !queued && !entry.was_held()
+}
+
+fn times<'a>(entries: impl Iterator<Item = &'a Entry>) -> Times {
     let took = |entry: &Entry| entry.closed_at?.duration_since(entry.created_at).ok();
-    let mut all: Vec<Duration> = entries.iter().filter_map(took).collect();
+    let mut all: Vec<Duration> = entries.filter_map(took).collect();
     all.sort();
     let at = |share: usize| {
         let place = (all.len().saturating_mul(share) / 100).min(all.len().saturating_sub(1));

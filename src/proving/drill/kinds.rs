@@ -23,6 +23,13 @@ pub const RESEND_WITHIN: Duration = Duration::from_secs(12);
 /// How long an outcome may stay unknown before a person is asked.
 pub const REVIEW_AFTER: Duration = Duration::from_secs(30);
 
+/// What the destination with a rate takes of each daemon: so many at once after a rest, and so many a second.
+pub const fn rate() -> (u32, u32) {
+    (2, 1)
+}
+/// What one tenant may have under way at once of an operation that bounds it, of each daemon.
+pub const TENANT_MAX: u32 = 1;
+
 /// A kind of contract; each is one operation `drill.NAME`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
@@ -165,6 +172,35 @@ impl Kind {
                 Settles::WhileRemembered
             }
             Self::LookupNever | Self::Moving | Self::Unreconcilable => Settles::ByLuck,
+        }
+    }
+
+    /// Whether its destination has a rate.
+    pub const fn is_rated(self) -> bool {
+        match self {
+            Self::KeyedThenLookup | Self::Idempotent => true,
+            Self::Keyed | Self::KeyedShort | Self::Conflict | Self::Natural | Self::Lookup | Self::LookupNever => false,
+            Self::Cancel | Self::Moving | Self::Refund | Self::Receiver | Self::ReadOnly => false,
+            Self::Unreconcilable => false,
+        }
+    }
+
+    /// Whether it bounds what one tenant has at once.
+    pub const fn is_bounded(self) -> bool {
+        match self {
+            Self::Conflict | Self::ReadOnly => true,
+            Self::Keyed | Self::KeyedShort | Self::KeyedThenLookup | Self::Natural | Self::Lookup => false,
+            Self::LookupNever | Self::Cancel | Self::Moving | Self::Refund | Self::Receiver => false,
+            Self::Idempotent | Self::Unreconcilable => false,
+        }
+    }
+
+    /// Whether a failure of it holds its serial queue until a person lets go.
+    pub const fn holds(self) -> bool {
+        match self {
+            Self::Keyed | Self::Conflict | Self::Lookup | Self::Receiver | Self::Idempotent => true,
+            Self::KeyedShort | Self::KeyedThenLookup | Self::Natural | Self::LookupNever | Self::Cancel => false,
+            Self::Moving | Self::Refund | Self::ReadOnly | Self::Unreconcilable => false,
         }
     }
 

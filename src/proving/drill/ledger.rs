@@ -33,6 +33,8 @@ pub struct Standing {
     pub unknown: u64,
     /// Compensations whose original is open.
     pub waiting: u64,
+    /// Others of their queue come first.
+    pub queued: u64,
 }
 
 impl Standing {
@@ -40,13 +42,21 @@ impl Standing {
     pub async fn read(client: &Client) -> Result<Self, Error> {
         let sql = "
             select count(*), count(*) filter (where d.closed_at is not null),
-              count(*) filter (where d.closed_at is null and d.due_at is null), count(*) filter (where d.doubt_since is not null),
+              count(*) filter (where d.closed_at is null and d.due_at is null and d.step = 'review'), count(*) filter (where d.doubt_since is not null),
               count(*) filter (where d.state = 'pending' and exists (
-                select from outbox.delivery o where o.action_id = a.compensates and o.closed_at is null and o.due_at is null))
+                select from outbox.delivery o where o.action_id = a.compensates and o.closed_at is null and o.due_at is null)),
+              count(*) filter (where d.closed_at is null and d.lane is not null and not d.turn)
             from outbox.delivery d join outbox.action a using (action_id)";
         let row = client.query_one(sql, &[]).await?;
         let count = |place: usize| row.try_get::<_, i64>(place).map(|count| u64::try_from(count).unwrap_or(0));
-        Ok(Self { all: count(0)?, closed: count(1)?, held: count(2)?, unknown: count(3)?, waiting: count(4)? })
+        Ok(Self {
+            all: count(0)?,
+            closed: count(1)?,
+            held: count(2)?,
+            unknown: count(3)?,
+            waiting: count(4)?,
+            queued: count(5)?,
+        })
     }
 
     /// Whether nothing happens any more until a person decides.

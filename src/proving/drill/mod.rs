@@ -9,8 +9,9 @@
 //! | `faults` | what goes wrong, drawn from the same seed |
 //! | `desk`, `outside`, `answers`, `crew` | the application, the destinations and the daemons, doing it |
 //! | `conductor` | the one who carries the faults out |
+//! | `operator` | the one who decides what is held for a person |
 //! | `records`, `ledger` | what each side has written down |
-//! | `referee`, `promise`, `figures`, `story` | what is not as promised, the figures, and what happened to one action |
+//! | `referee`, `decisions`, `queues`, `paces`, `promise`, `figures`, `story` | what is not as promised, the figures, and what happened to one action |
 //! | `soak`, `failover` | whether anything grows; what a failover costs |
 //! | `report`, `show`, `html` | both together, and how people read them |
 
@@ -18,6 +19,7 @@ mod answers;
 mod conductor;
 mod contract;
 mod crew;
+mod decisions;
 mod desk;
 mod failover;
 mod faults;
@@ -26,9 +28,16 @@ mod html;
 mod kinds;
 mod ledger;
 mod moves;
+mod operator;
 mod outside;
+#[cfg(test)]
+mod pace_tests;
+mod paces;
 mod plan;
 mod promise;
+#[cfg(test)]
+mod queue_tests;
+mod queues;
 mod records;
 mod referee;
 #[cfg(test)]
@@ -59,9 +68,11 @@ use crew::Crew;
 use faults::Weather;
 use kinds::{NETWORK_KEEPS, TIMEOUT};
 use ledger::Standing;
+use operator::Operator;
 use outside::Outside;
 use plan::Plan;
 use records::World;
+use settings::Pace;
 use soak::Soak;
 use watch::Show;
 
@@ -158,12 +169,18 @@ pub async fn run(binary: &Path, options: Options) -> Result<Report, DrillError> 
     drop(client);
 
     let start = Uptime::now();
-    let (mut sessions, told) = desk::work(&plan, &stage.url, start);
+    let (mut sessions, told) = match options.plant {
+        Some(Plant::Jumble) => desk::work(&plan.jumbled(), &stage.url, start),
+        Some(Plant::Liar | Plant::Forgetful | Plant::Sneak | Plant::Contrary | Plant::Haste) | None => {
+            desk::work(&plan, &stage.url, start)
+        }
+    };
     let (watching, url) = (show.watch(), stage.url.clone());
     let watched = tokio::spawn(async move { watching.keep(&url).await });
     let (looked, looks) = tokio::sync::watch::channel(Vec::new());
     let looking = (options.scenario == Scenario::Soak)
         .then(|| tokio::spawn(soak::watch(stage.crew.pids(), stage.crew.logs(), stage.url.clone(), looked)));
+    let operator = Operator::begin(&stage.url, stage.outside.record(), &plan, options.plant);
     let mut diary = stage.conduct(&faults, start).await?;
     while let Some(session) = sessions.join_next().await {
         session??;
@@ -174,7 +191,8 @@ pub async fn run(binary: &Path, options: Options) -> Result<Report, DrillError> 
         Soak::of(looks.borrow().clone(), options.workers as u64 * (settings::POOL + 2))
     });
     stage.agree().await?;
-    let rested = rest(&mut stage, &mut diary).await?;
+    let rested = rest(&mut stage, &mut diary, Until::Closed).await?;
+    let office = operator.end();
     watched.abort();
     show.say("Everything has come to rest; comparing …");
     let left = stage.crew.dismiss().await;
@@ -189,6 +207,7 @@ pub async fn run(binary: &Path, options: Options) -> Result<Report, DrillError> 
         entries: ledger::read(&client).await?,
         requests,
         effects,
+        office: Some(office),
         faults: diary.happened,
         said: stage.crew.said(),
         rested: rested.then(wall),
@@ -226,18 +245,33 @@ async fn set(binary: &Path, plan: &Plan, workers: usize, plant: Option<Plant>) -
     let base = outside.base_url();
     let ways = [Proxy::start(&base).await?, Proxy::start(&base).await?, Proxy::start(&base).await?];
     let urls = [&ways[0], &ways[1], &ways[2]].map(|way| way.url.clone());
-    let crew = Crew::start(binary, workers, &url, urls).await?;
+    let pace = if plant == Some(Plant::Haste) { Pace::Unknown } else { Pace::Kept };
+    let crew = Crew::start(binary, workers, &url, urls, pace).await?;
     Ok(Stage { cluster, url, crew, outside, ways })
 }
 
-/// Waits until everything is closed or held, and whatever was on its way has arrived. False where that takes too long.
-async fn rest(stage: &mut Stage, diary: &mut Diary) -> Result<bool, DrillError> {
+/// What is waited for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Until {
+    /// Everything is closed: somebody decides what is held.
+    Closed,
+    /// Everything is closed, or held for a person.
+    Held,
+}
+
+/// Waits until everything is at rest, and whatever was on its way has arrived. False where that takes too long.
+async fn rest(stage: &mut Stage, diary: &mut Diary, until: Until) -> Result<bool, DrillError> {
     let begun = Uptime::now();
     let client: Client = session::connect(&stage.url).await?;
     loop {
         stage.look_after(diary).await?;
         let arrived = Uptime::now().since(begun) > NETWORK_KEEPS + TIMEOUT * 2;
-        if Standing::read(&client).await?.rests() && arrived {
+        let standing = Standing::read(&client).await?;
+        let rests = match until {
+            Until::Closed => standing.closed == standing.all,
+            Until::Held => standing.rests(),
+        };
+        if rests && arrived {
             return Ok(true);
         }
         if Uptime::now().since(begun) > REST {

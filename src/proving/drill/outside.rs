@@ -17,15 +17,34 @@ use super::records::{Effect, Request, What};
 use crate::clock::Uptime;
 use crate::proving::fake::{Behaviour, Fake, Seen};
 
-/// A mistake that is put in on purpose, to see whether the referee finds it. The destination breaks its word.
+/// A mistake that is put in on purpose, to see whether the referee finds it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plant {
-    /// It confirms what comes under a key, and does nothing.
+    /// The destination confirms what comes under a key, and does nothing.
     Liar,
     /// It forgets its keys at once.
     Forgetful,
     /// It does what it says that it has refused.
     Sneak,
+    /// The operator says the opposite of what the destination has.
+    Contrary,
+    /// The application forgets its ordering keys.
+    Jumble,
+    /// The daemons are not told of rates and bounds.
+    Haste,
+}
+
+/// The destinations' own record, as a person would look it up there.
+#[derive(Clone)]
+pub struct Record(Arc<Mutex<Book>>);
+
+impl Record {
+    /// The receipt of an effect of this action that stands; `None` = there is none.
+    pub fn live(&self, action: Uuid) -> Option<String> {
+        let book = locked(&self.0);
+        let live = book.effects.iter().find(|effect| effect.action == Some(action) && !effect.void);
+        live.map(|effect| effect.receipt.clone())
+    }
 }
 
 /// What a way's destinations are like just now.
@@ -66,6 +85,11 @@ impl Outside {
     /// From now on the destinations of a way are like this.
     pub fn feel(&self, way: usize, change: impl FnOnce(&mut Mood)) {
         change(&mut locked(&self.book).moods[way]);
+    }
+
+    /// Their record, for whoever asks them.
+    pub fn record(&self) -> Record {
+        Record(Arc::clone(&self.book))
     }
 
     /// Every request and every effect so far.

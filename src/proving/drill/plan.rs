@@ -20,6 +20,12 @@ const CANCELLED: u32 = 14;
 const EXPIRES: u32 = 14;
 /// One of so many is committed under an authority that is revoked on the way.
 const GRANTED: u32 = 10;
+/// One of so many stands in a queue.
+const QUEUED: u32 = 4;
+/// A queue for so many orders of all tenants together: most are of five or six.
+const ORDERS_A_KEY: u32 = 70;
+/// The tenants, by turns.
+const TENANTS: [&str; 3] = ["acme", "birch", "cobalt"];
 /// Orders a grant stands for: as many grants as are needed.
 pub const GRANTS: u32 = 3;
 
@@ -44,6 +50,8 @@ pub struct Order {
     pub grant: Option<u32>,
     /// The order that it undoes.
     pub undoes: Option<u32>,
+    /// The queue of its tenant in which it stands.
+    pub queue: Option<u32>,
     /// What its requests meet, one after the other; the last stays.
     pub moves: Vec<Move>,
 }
@@ -70,10 +78,20 @@ pub struct Plan {
     pub spread: Duration,
 }
 
+impl Order {
+    /// Whose it is. What undoes an order is of its tenant.
+    pub fn tenant(&self) -> &'static str {
+        TENANTS[self.undoes.unwrap_or(self.number) as usize % TENANTS.len()]
+    }
+}
+
 impl Plan {
     /// Draws a plan with so many committed orders. The same seed draws the same plan.
     pub fn draw(seed: u64, actions: u32, spread: Duration) -> Self {
         let mut rng = StdRng::seed_from_u64(seed);
+        // Another stream, so that everything else is drawn as it was without queues.
+        let mut lines = StdRng::seed_from_u64(seed ^ 0x7175_6575_6573);
+        let keys = (actions / ORDERS_A_KEY).max(1);
         let rolled_back = actions / ROLLED_BACK;
         let total = actions + rolled_back;
         let mut endings: Vec<bool> = (0..total).map(|n| n < actions).collect();
@@ -105,6 +123,7 @@ impl Plan {
                 expires: expires.then(|| within(300..6000)),
                 grant: granted.then_some(number % GRANTS),
                 undoes,
+                queue: (lines.random_range(0..QUEUED) == 0).then(|| lines.random_range(0..keys)),
                 moves: moves::deal(kind, &mut rng),
             });
         }
@@ -119,6 +138,12 @@ impl Plan {
             })
             .collect();
         Self { orders, revocations, spread }
+    }
+
+    /// The same for an application that forgets its ordering keys.
+    pub fn jumbled(&self) -> Self {
+        let orders = self.orders.iter().map(|order| Order { queue: None, ..order.clone() }).collect();
+        Self { orders, ..self.clone() }
     }
 
     /// The order of that number.
@@ -153,12 +178,13 @@ mod tests {
             assert!(plan.orders.iter().any(|order| order.kind == kind), "{kind:?}");
         }
         type Wanted = fn(&Order) -> bool;
-        let wanted: [Wanted; 5] = [
+        let wanted: [Wanted; 6] = [
             |order| order.again.is_some(),
             |order| order.cancelled.is_some(),
             |order| order.expires.is_some(),
             |order| order.grant.is_some(),
             |order| order.undoes.is_some(),
+            |order| order.queue.is_some(),
         ];
         assert!(wanted.iter().all(|wanted| plan.orders.iter().any(wanted)));
     }

@@ -3,6 +3,9 @@
 use serde::Serialize;
 use uuid::Uuid;
 
+use super::records::{Entry, World};
+use super::story;
+
 /// What is broken.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -27,13 +30,19 @@ pub enum Promise {
     Identity,
     /// A compensation without what it compensates, or the other way round.
     Compensation,
+    /// Two of a serial queue at once, or in another order than they were committed.
+    QueueOrder,
+    /// A rate or a bound was not kept.
+    Pace,
+    /// A person has decided, and it is not as they said.
+    Decision,
     /// A worker ended by itself, or did not drain.
     Worker,
 }
 
 impl Promise {
     /// Every promise.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Duplicate,
         Self::FalseState,
         Self::Lost,
@@ -44,6 +53,9 @@ impl Promise {
         Self::SentAfterStop,
         Self::Identity,
         Self::Compensation,
+        Self::QueueOrder,
+        Self::Pace,
+        Self::Decision,
         Self::Worker,
     ];
 
@@ -60,6 +72,9 @@ impl Promise {
             Self::SentAfterStop => "a send after cancellation, deadline or revocation",
             Self::Identity => "an order with another action, or none",
             Self::Compensation => "a compensation without its original, or the reverse",
+            Self::QueueOrder => "an order sent before those of its queue had ended",
+            Self::Pace => "more requests than a rate or a tenant's bound allows",
+            Self::Decision => "an operator's decision that is not kept",
             Self::Worker => "a worker that ended by itself",
         }
     }
@@ -76,4 +91,12 @@ pub struct Violation {
     pub action: Option<Uuid>,
     /// What happened, from all sides, oldest first.
     pub story: Vec<String>,
+}
+
+impl Violation {
+    /// With the story of an action.
+    pub fn of(world: &World, entry: &Entry, promise: Promise, what: impl Into<String>) -> Self {
+        let story = story::of(world, entry.action).iter().map(story::line).collect();
+        Self { promise, what: what.into(), action: Some(entry.action), story }
+    }
 }

@@ -1,5 +1,6 @@
 //! What each side has written down when a drill is over: the application, the ledger, the destinations, the conductor.
 
+use std::collections::HashMap;
 use std::time::SystemTime;
 
 use uuid::Uuid;
@@ -22,6 +23,8 @@ pub struct World {
     pub requests: Vec<Request>,
     /// The destinations: every effect.
     pub effects: Vec<Effect>,
+    /// What the operator found held; `None` = nobody was there to decide.
+    pub office: Option<Office>,
     /// What went wrong, and when.
     pub faults: Vec<Happened>,
     /// What the workers said of actions, by time.
@@ -37,12 +40,23 @@ pub struct World {
 pub struct Desk {
     /// The application's own table: what was really committed.
     pub written: Vec<Written>,
+    /// When the first transaction for an order began, whatever became of it.
+    pub tried: HashMap<u32, SystemTime>,
     /// What `outbox.enqueue` answered in transactions whose commit was confirmed.
     pub answers: Vec<Answer>,
     /// Cancellations that were answered.
     pub cancels: Vec<Cancel>,
     /// Revocations that were confirmed: grant, since, until.
     pub revoked: Vec<(u32, SystemTime, Option<SystemTime>)>,
+}
+
+/// The operator's records.
+#[derive(Clone, Debug, Default)]
+pub struct Office {
+    /// Why each action was held, as it stood when it was first found.
+    pub held: HashMap<Uuid, String>,
+    /// Decisions that the ledger refused, since the evidence did not allow them or somebody had the row.
+    pub refused: usize,
 }
 
 /// A row of the application's table.
@@ -240,6 +254,17 @@ impl Entry {
     /// Whether only a person can decide.
     pub fn is_held(&self) -> bool {
         self.state == State::OutcomeUnknown && self.step == "review"
+    }
+
+    /// What a person has decided about it, oldest first.
+    pub fn decisions(&self) -> impl Iterator<Item = &Attempt> {
+        self.attempts.iter().filter(|attempt| attempt.kind == "decision")
+    }
+
+    /// Whether its outcome was decided by a person, or waits for one.
+    pub fn was_held(&self) -> bool {
+        let decided = |line: &Attempt| matches!(line.evidence.as_str(), "happened" | "did_not_happen" | "send_again");
+        self.is_held() || self.decisions().any(decided)
     }
 
     /// Whether its outcome has ever been unknown.

@@ -6,15 +6,17 @@ use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 
+use super::decisions;
 use super::kinds::{Kind, LEASE_MARGIN, NETWORK_KEEPS, Repeats, TIMEOUT};
+use super::paces;
 use super::promise::{Promise, Violation};
+use super::queues;
 use super::records::{Effect, Entry, Request, What, World};
-use super::story;
 use crate::core::action::State;
 use crate::core::reason::Reason;
 
 /// How long after a stop a request may still arrive: it was claimed before, under a lease, and was on its way.
-const STILL_ARRIVES: Duration =
+pub const STILL_ARRIVES: Duration =
     Duration::from_millis((TIMEOUT.as_millis() + LEASE_MARGIN.as_millis() + NETWORK_KEEPS.as_millis() + 1000) as u64);
 
 /// The world, with its parts found quickly.
@@ -53,6 +55,9 @@ pub fn judge(world: &World) -> Vec<Violation> {
         bench.lost(),
         bench.stops(),
         bench.compensations(),
+        decisions::judge(world),
+        queues::judge(world),
+        paces::judge(world),
     ]
     .concat();
     let worker = |what: &String| violation(Promise::Worker, what.clone());
@@ -66,8 +71,7 @@ fn violation(promise: Promise, what: impl Into<String>) -> Violation {
 
 impl<'a> Bench<'a> {
     fn of(&self, entry: &Entry, promise: Promise, what: impl Into<String>) -> Violation {
-        let story = story::of(self.world, entry.action).iter().map(story::line).collect();
-        Violation { promise, what: what.into(), action: Some(entry.action), story }
+        Violation::of(self.world, entry, promise, what)
     }
 
     fn effects_of(&self, action: Uuid) -> &[&'a Effect] {

@@ -2,9 +2,9 @@
 
 use super::kinds::{Kind, Repeats};
 use super::promise::Promise;
-use super::records::{Cancel, World};
+use super::records::{Cancel, Office, Request, World};
 use super::referee::judge;
-use super::testing::{at, attempt, effect, entry, id, order, request, world};
+use super::testing::{at, attempt, decision, effect, entry, id, order, request, world};
 use crate::core::action::State;
 
 fn found(world: &World) -> Vec<Promise> {
@@ -19,7 +19,7 @@ fn r30_a_world_that_is_well_has_no_violation() {
 #[test]
 fn r30_each_thing_that_can_be_broken_is_found() {
     type Break = fn(&mut World);
-    let breaks: [(&str, Promise, Break); 24] = [
+    let breaks: [(&str, Promise, Break); 30] = [
         ("a second effect", Promise::Duplicate, |w| w.effects.push(effect(1, Kind::Keyed, 12))),
         ("a second effect of what is held", Promise::Duplicate, |w| {
             w.effects.push(effect(4, Kind::Unreconcilable, 41));
@@ -59,6 +59,23 @@ fn r30_each_thing_that_can_be_broken_is_found() {
             w.requests[1].at = at(60_000);
         }),
         ("two actions of one order", Promise::Identity, |w| w.desk.answers[0].action = id(2)),
+        ("held, and nobody decides", Promise::Lost, |w| w.office = Some(Office::default())),
+        ("happened, they say", Promise::Decision, |w| {
+            w.entries[1].attempts.push(decision(22, "happened", "succeeded", 1));
+        }),
+        ("did not happen, they say", Promise::Decision, |w| {
+            w.entries[0].attempts.push(decision(13, "did_not_happen", "terminal_failure", 1));
+        }),
+        ("decided, and sent again", Promise::Decision, |w| {
+            w.entries[0].attempts.push(decision(13, "happened", "succeeded", 0));
+        }),
+        ("wanted again, and never sent", Promise::Decision, |w| {
+            w.entries[1].attempts.push(decision(22, "send_again", "outcome_unknown", 1));
+        }),
+        ("called not done before it arrived", Promise::Decision, |w| {
+            w.entries[1].attempts.push(decision(22, "did_not_happen", "terminal_failure", 1));
+            w.requests[2].at = at(801);
+        }),
         ("a worker that ended", Promise::Worker, |w| w.deserters.push("worker 0".to_owned())),
     ];
     for (what, promise, break_it) in breaks {
@@ -85,6 +102,25 @@ fn r30_a_second_effect_is_no_fault_where_no_contract_promises_that_there_is_none
         };
         assert_eq!(found(&world), expected, "{kind:?}");
     }
+}
+
+#[test]
+fn r30_r21_what_an_operator_has_decided_truthfully_is_well() {
+    let mut world = world();
+    world.office = Some(Office::default());
+    let held = world.entries.iter_mut().find(|entry| entry.order == 4).expect("it is held");
+    let line = held.attempts[0].clone();
+    *held = entry(4, Kind::Unreconcilable, State::Succeeded);
+    held.attempts = vec![line, decision(42, "happened", "succeeded", 1)];
+    // Called not done, tried again, and refused again.
+    let retried = &mut world.entries[1].attempts;
+    retried.push(decision(22, "did_not_happen", "terminal_failure", 1));
+    retried.push(decision(23, "retry", "pending", 1));
+    let mut again = attempt(24, "rejected", "terminal_failure");
+    again.fence = 2;
+    retried.push(again);
+    world.requests.push(Request { fence: Some(2), at: at(850), ..request(2, Kind::Lookup, 24, false) });
+    assert_eq!(found(&world), []);
 }
 
 #[test]

@@ -1,13 +1,22 @@
 //! A daemon's configuration: every kind of contract, impatient times, its own way to the database.
 
 use super::WAYS;
-use super::kinds::{Kind, LEASE_MARGIN, Version};
+use super::kinds::{Kind, LEASE_MARGIN, Version, rate};
 
 /// Sessions of one daemon for its work.
 pub const POOL: u64 = 4;
 
+/// Whether daemons know how fast they may go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pace {
+    /// The rate and the bounds are in their configuration.
+    Kept,
+    /// They are not: a mistake.
+    Unknown,
+}
+
 /// As a file for `outboxd run`. `ways` are the destinations' base URLs, one for each way.
-pub fn toml(database_url: &str, ways: &[String; WAYS], version: Version) -> String {
+pub fn toml(database_url: &str, ways: &[String; WAYS], version: Version, pace: Pace) -> String {
     let (in_flight, account) = match version {
         Version::First => (48, "one"),
         Version::Second => (32, "two"),
@@ -21,14 +30,20 @@ pub fn toml(database_url: &str, ways: &[String; WAYS], version: Version) -> Stri
     let destinations = ways.iter().enumerate().map(|(number, url)| (format!("way{number}"), url.clone(), "drill"));
     // Another account is another memory: what one has done under a key the other does not know.
     let moving = format!("{}/account-{account}", ways[Kind::Moving.way()]);
-    for (name, url, account) in destinations.chain([("moving".to_owned(), moving, account)]) {
+    let rated = ways[Kind::KeyedThenLookup.way()].clone();
+    let others = [("moving".to_owned(), moving, account), ("rated".to_owned(), rated, "drill")];
+    for (name, url, account) in destinations.chain(others) {
         text += &format!(
             "\n[destination.{name}]\nbase_url = \"{url}\"\naccount = \"{account}\"\nconnect_timeout = \"1s\"\n\
              max_in_flight = 32\n"
         );
+        if name == "rated" && pace == Pace::Kept {
+            let (burst, a_second) = rate();
+            text += &format!("rate = \"{a_second}/s burst {burst}\"\n");
+        }
     }
     for kind in Kind::ALL {
-        text += &kind.toml(version);
+        text += &kind.toml(version, pace);
     }
     text
 }
@@ -39,12 +54,14 @@ mod tests {
     use crate::config::{Config, Secrets};
 
     #[test]
-    fn a_daemon_would_take_both_versions() {
+    fn a_daemon_would_take_every_version() {
         let dir = tempfile::tempdir().unwrap();
-        for version in [Version::First, Version::Second] {
+        let versions =
+            [Version::First, Version::Second].map(|version| [Pace::Kept, Pace::Unknown].map(|p| (version, p)));
+        for (version, pace) in versions.into_iter().flatten() {
             let file = dir.path().join("outboxd.toml");
             let ways = [0, 1, 2].map(|n| format!("http://127.0.0.1:808{n}"));
-            std::fs::write(&file, toml("postgres://postgres@127.0.0.1:5432/postgres", &ways, version)).unwrap();
+            std::fs::write(&file, toml("postgres://postgres@127.0.0.1:5432/postgres", &ways, version, pace)).unwrap();
             if let Err(refusal) = Config::load(&file, Secrets::Resolve) {
                 panic!("{refusal}");
             }

@@ -1,12 +1,17 @@
 //! The report as people read it on a terminal: the verdict first.
 
+use std::collections::BTreeMap;
+
 use comfy_table::presets::NOTHING;
 use comfy_table::{CellAlignment, Table};
 
 use super::failover::Failover;
 use super::faults::Faults;
 use super::figures::{Figures, Settled};
+use super::kinds::rate;
+use super::paces::PaceFigures;
 use super::promise::Promise;
+use super::queues::QueueFigures;
 use super::report::Report;
 use super::soak::Soak;
 
@@ -27,7 +32,7 @@ fn verdict(report: &Report) -> String {
     if report.is_well() {
         return format!(
             "{opening}as promised.\nNo second effect where the contract promises none, no state that the destination \
-             contradicts, nothing lost."
+             contradicts, nothing lost, no queue out of order."
         );
     }
     let mut text = format!("{opening}NOT AS PROMISED.");
@@ -45,14 +50,20 @@ fn figures(figures: &Figures) -> String {
         Some(share) => format!("{share} % ({} of {})", settled.were, settled.can_be),
         None => "none had to be".to_owned(),
     };
-    let because: Vec<String> = figures.held_because.iter().map(|(reason, count)| format!("{count} {reason}")).collect();
+    let listed = |counts: &BTreeMap<String, usize>| {
+        counts.iter().map(|(what, count)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
+    };
     let times = figures.seconds_to_end;
     let mut table = plain();
     for (name, value) in [
         ("reached unknown", format!("{} % ({} of {})", figures.unknown_percent, figures.unknown, figures.committed)),
         ("settled by asking", settled(figures.asked)),
         ("settled by repeating", settled(figures.repeatable)),
-        ("wait for a person", format!("{} % ({})", figures.review_percent, because.join(", "))),
+        ("held for a person", format!("{} % ({})", figures.review_percent, listed(&figures.held_because))),
+        ("decided by a person", format!("{}; {} wait still", listed(&figures.decided), figures.held_still)),
+        ("serial queues", queues(figures.queues)),
+        ("… and their order", order(figures.queues)),
+        ("under a rate", paces(figures.paces)),
         (
             "sent more than once",
             format!("{}; key and content kept in {} %", figures.repeated, figures.keys_kept_percent),
@@ -71,6 +82,29 @@ fn figures(figures: &Figures) -> String {
         table.add_row([name.to_owned(), value]);
     }
     table.to_string()
+}
+
+/// How many queues.
+pub fn queues(queues: QueueFigures) -> String {
+    format!("{} with {} actions, up to {} each", queues.queues, queues.actions, queues.longest)
+}
+
+/// What was looked at of their order.
+pub fn order(queues: QueueFigures) -> String {
+    format!(
+        "{} pairs whose order is promised; {} went behind what had been unknown; {} failures held; {} late requests",
+        queues.pairs, queues.behind_unknown, queues.held, queues.late
+    )
+}
+
+/// What was looked at of rates and bounds.
+pub fn paces(paces: PaceFigures) -> String {
+    let (burst, a_second) = rate();
+    format!(
+        "{} requests, of one daemon at most {} in a second and {} in ten ({a_second}/s burst {burst}); {} under a tenant's \
+         bound",
+        paces.rated, paces.fullest, paces.fullest_ten, paces.bounded
+    )
 }
 
 fn broken(report: &Report) -> String {

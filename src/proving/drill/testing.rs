@@ -32,6 +32,7 @@ pub fn order(number: u32, kind: Kind) -> Order {
         expires: None,
         grant: None,
         undoes: None,
+        queue: None,
         moves: vec![Move::Answer],
     }
 }
@@ -72,6 +73,12 @@ pub fn attempt(number: u128, evidence: &str, verdict: &str) -> Attempt {
         started_at: Some(at(100)),
         finished_at: at(300),
     }
+}
+
+/// A person's decision, after claims up to this fence.
+pub fn decision(number: u128, evidence: &str, verdict: &str, fence: i64) -> Attempt {
+    let kind = "decision".to_owned();
+    Attempt { kind, fence, started_at: None, finished_at: at(800), ..attempt(number, evidence, verdict) }
 }
 
 /// A send of an order, as its destination has it.
@@ -138,6 +145,7 @@ pub fn world() -> World {
             request(5, Kind::ReadOnly, 51, false),
         ],
         effects: vec![effect(1, Kind::Keyed, 11), effect(4, Kind::Unreconcilable, 41)],
+        office: None,
         faults: Vec::new(),
         said: Vec::new(),
         rested: Some(at(2000)),

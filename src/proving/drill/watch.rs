@@ -66,8 +66,8 @@ impl Show {
             };
             let text = match standing {
                 Some(standing) => format!(
-                    "committed {} · closed {} · unknown now {} · held {}",
-                    standing.all, standing.closed, standing.unknown, standing.held
+                    "committed {} · closed {} · unknown now {} · held {} · behind others {}",
+                    standing.all, standing.closed, standing.unknown, standing.held, standing.queued
                 ),
                 None => {
                     client = None;

@@ -176,7 +176,8 @@ effect = "keyed"
 meaning = "Measure what neighbours cost"
 owner = "bench"
 timeout = "2s"
-attempts_max = 10
+attempts_max = 1000
+backoff = {{ max = "10s" }}
 "#
         ));
     }

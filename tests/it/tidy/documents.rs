@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use outboxd::config::{KeyDoc, Kind, Need, reference};
 
-use super::{read, regex, root};
+use super::{files, read, regex, root};
 
 /// Holds a document to what it should be: asserts, or writes.
 pub fn hold(path: &str, is: &str, should_be: &str) {
@@ -66,7 +66,7 @@ pub fn change_rows(text: &str, name: &str, mut change: impl FnMut(Vec<String>) -
     out
 }
 
-/// An event as src/log/events.rs has it.
+/// An event as src/log/events.rs, or a file below it, has it.
 struct Event {
     level: String,
     fields: Vec<String>,
@@ -74,7 +74,8 @@ struct Event {
 
 /// Every event, by its message.
 fn events() -> BTreeMap<String, Event> {
-    let source = read("src/log/events.rs");
+    let below = files("src/log/events", ".rs");
+    let source = below.iter().fold(read("src/log/events.rs"), |all, path| all + &read(path));
     let start = regex(r"(?m)^\s+(error|warn|info|debug)!\(");
     let mut events = BTreeMap::new();
     for call in start.captures_iter(&source) {
@@ -116,7 +117,7 @@ fn arguments(text: &str) -> Vec<String> {
 fn the_log_table_has_every_event_with_its_level_and_fields() {
     let readme = read("README.md");
     let mut open = events();
-    assert!(open.len() > 15, "events.rs was not understood");
+    assert!(open.len() > 15, "src/log/events was not understood");
     let should_be = change_rows(&readme, "events", |mut row| {
         assert_eq!(row.len(), 5, "{row:?}");
         let message = row[0].trim_matches('`').to_owned();
@@ -173,7 +174,10 @@ fn row(doc: &KeyDoc) -> String {
         table => format!("`[{table}]`"),
     };
     let range = doc.kind.range_text();
+    let own = place(doc.table, doc.key);
     let kind = match (doc.kind, range.is_empty()) {
+        // One that has the keys of another, which are listed there only.
+        (Kind::Table(of), _) if of != own => format!("table: the keys of `[{of}]`"),
         (Kind::Secret, _) | (_, true) => doc.kind.type_text().to_owned(),
         _ => format!("{}: {range}", doc.kind.type_text()),
     };
@@ -196,6 +200,17 @@ fn every_exit_code_stands_in_the_readme() {
     assert!(codes.len() >= 5, "{codes:?}");
     for code in codes.iter().map(String::as_str).chain(["2"]) {
         assert!(readme.lines().any(|line| line.starts_with(&format!("| {code} |"))), "README.md: exit code {code}");
+    }
+}
+
+/// A supervisor that tries again what only a person can mend does so for ever.
+#[test]
+fn the_service_is_not_restarted_where_no_restart_helps() {
+    let service = read("deploy/outboxd.service");
+    let prevented = service.lines().find_map(|line| line.strip_prefix("RestartPreventExitStatus=")).expect("the line");
+    for (exit, code) in [("SchemaNewer", "69"), ("LedgerRefused", "76"), ("ConfigRefused", "78")] {
+        assert!(read("src/cli/mod.rs").contains(&format!("Exit::{exit} => {code},")), "{exit}");
+        assert!(prevented.split(' ').any(|one| one == code), "deploy/outboxd.service: {code}");
     }
 }
 

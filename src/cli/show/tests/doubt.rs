@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::super::View;
 use super::super::page::page;
 use super::fixture::*;
-use crate::cli::print::paint::Paint;
+use crate::cli::print::screen::Screen;
 use crate::core::action::{AttemptId, State, Step};
 use crate::core::contract::{Contract, Effect};
 use crate::core::row::{Doubt, SentUnder};
@@ -263,10 +263,11 @@ fn r21_a_hint_stands_above_the_decisions_in_one_line() {
     let (story, operation) = (held(), silent());
     let url = format!("GET https://api.example/v1/notes?since=2026-11-29&{}", "x".repeat(150));
     let operation = Some(&operation);
-    let view = |hint| View { story: &story, operation, notes: &[], config: String::new(), hint: Some(hint) };
-    let text = page(&view(Ok(url.clone())), Paint::none());
+    let view =
+        |hint| View { story: &story, operation, notes: &[], config: String::new(), hint: Some(hint), obstacle: None };
+    let text = page(&view(Ok(url.clone())), Screen::plain());
     assert!(text.contains(&format!("You may decide\n  Look at: {url}\n  It happened")), "{text}");
-    let text = page(&view(Err("params has no `channel`".into())), Paint::none());
+    let text = page(&view(Err("params has no `channel`".into())), Screen::plain());
     says(&text, &["Where to look, by the contract's hint, cannot be said: params has no `channel`."], &["Look at"]);
 }
 

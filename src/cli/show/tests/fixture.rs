@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::super::View;
 use super::super::page::page;
-use crate::cli::print::paint::Paint;
+use crate::cli::print::screen::Screen;
 use crate::core::action::{ActionId, AttemptId, State, Step};
 use crate::core::contract::{
     Absence, Asking, By, Contract, Effect, Key, KeyMode, Lookup, Place, Question, Rung, When, Window,
@@ -241,7 +241,7 @@ pub fn text(story: &Story, operation: Option<&Operation>) -> String {
 
 /// The page, with what the contract notes at its rules.
 pub fn noted(story: &Story, operation: Option<&Operation>, notes: &[Option<String>]) -> String {
-    page(&View { story, operation, notes, config: String::new(), hint: None }, Paint::none())
+    page(&View { story, operation, notes, config: String::new(), hint: None, obstacle: None }, Screen::plain())
 }
 
 /// A page must hold each of these, wherever its lines are wrapped, and none of those.

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::fixture::*;
-use crate::cli::print::paint::Paint;
+use crate::cli::print::screen::Screen;
 use crate::cli::show::View;
 use crate::cli::show::json;
-use crate::cli::show::page::grave;
+use crate::cli::show::page::{grave, page};
 use crate::core::action::{ActionId, State};
-use crate::ledger::{Entry, EntryKind, Linked, Revocation, Tombstone};
+use crate::ledger::{Entry, EntryKind, Inventory, Linked, Revocation, Story, Tombstone};
 
 #[test]
 fn a_committed_action_is_due_and_can_be_cancelled() {
@@ -17,11 +17,41 @@ fn a_committed_action_is_due_and_can_be_cancelled() {
         &page,
         &[
             "committed, delivery pending",
-            "Nothing has been sent yet, as far as is recorded. Due for 15 min; no worker has taken it yet.",
+            "Nothing has been sent yet, as far as is recorded. It has been due for 15 min; no worker has taken it yet.",
             "outboxd cancel 0197c0de",
         ],
         &["resolve", "promises"],
     );
+}
+
+#[test]
+fn what_is_due_and_what_keeps_it_from_being_sent_stand_together() {
+    let told = |story: &Story| {
+        let obstacle = Some("Destination announcements is silent.".to_owned());
+        let operation = keyed(86_400);
+        let view = View { story, operation: Some(&operation), notes: &[], config: String::new(), hint: None, obstacle };
+        page(&view, Screen::plain()).contains("is silent.")
+    };
+    let mut story = committed();
+    assert!(told(&story), "due for 15 min");
+    story.standing.due_at = Some(NOW.plus(Duration::from_secs(3)));
+    assert!(!told(&story), "not due yet");
+    assert!(!told(&closed(committed(), State::Succeeded, None, 693)), "nothing is to be sent");
+}
+
+#[test]
+fn an_open_action_that_nobody_here_would_send_says_so() {
+    let mut story = committed();
+    story.inventory = None;
+    says(
+        &text(&story, None),
+        &["No daemon has ever had announcement.deliver, and this configuration does not either: if the name is wrong"],
+        &[],
+    );
+    let known = Inventory { destination: Some("announcements".into()), contract: None, owner: None, absence: None };
+    story.inventory = Some(known);
+    says(&text(&story, None), &["only a daemon whose file has it sends this."], &[]);
+    says(&text(&story, Some(&keyed(86_400))), &[], &["This configuration"]);
 }
 
 #[test]
@@ -269,7 +299,7 @@ fn r5_a_pruned_action_has_its_tombstone() {
         created_at: ago(86_400 * 40),
         closed_at: ago(86_400 * 40 - 7),
     };
-    let page = grave(&stone, Some(Duration::from_secs(86_400 * 400)), Paint::none());
+    let page = grave(&stone, Some(Duration::from_secs(86_400 * 400)), Screen::plain());
     says(
         &page,
         &[
@@ -283,8 +313,14 @@ fn r5_a_pruned_action_has_its_tombstone() {
 
 #[test]
 fn the_same_story_for_programs() {
-    let view =
-        View { story: &held(), operation: Some(&silent()), notes: &[], config: "--config x.toml".into(), hint: None };
+    let view = View {
+        story: &held(),
+        operation: Some(&silent()),
+        notes: &[],
+        config: "--config x.toml".into(),
+        hint: None,
+        obstacle: None,
+    };
     let value = json::story(&view);
     assert_eq!(value["standing"]["label"], "awaiting_review");
     assert_eq!(value["history"][0]["evidence"], "no_answer");

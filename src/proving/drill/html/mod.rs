@@ -2,12 +2,14 @@
 
 mod stories;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::failover::Failover;
 use super::figures::{Figures, KindFigures, Settled};
 use super::promise::{Promise, Violation};
 use super::report::Report;
+use super::show;
 use super::soak::Soak;
 
 const STYLE: &str = include_str!("page.css");
@@ -113,12 +115,19 @@ fn tiles(figures: &Figures) -> String {
             "kept key and content",
             format!("of {} that were sent again", figures.repeated),
         ),
-        (format!("{} %", figures.review_percent), "wait for a person", because(figures)),
+        (format!("{} %", figures.review_percent), "held for a person", listed(&figures.held_because)),
+        (
+            figures.decided.values().sum::<usize>().to_string(),
+            "decisions of a person",
+            format!("{}; {} wait still", listed(&figures.decided), figures.held_still),
+        ),
         (
             format!("{} s", figures.seconds_to_end.median),
             "median to the end",
             format!("p99 {} s", figures.seconds_to_end.p99),
         ),
+        (figures.queues.queues.to_string(), "serial queues", show::order(figures.queues)),
+        (figures.paces.rated.to_string(), "requests under a rate", show::paces(figures.paces)),
         (figures.late_used.to_string(), "late testimonies used", format!("of {} recorded", figures.late)),
         (figures.effects.to_string(), "effects", format!("of {} requests", figures.requests)),
     ];
@@ -132,9 +141,9 @@ fn tiles(figures: &Figures) -> String {
     format!("<section class=\"tiles\">\n{}</section>\n", tiles.map(tile).concat())
 }
 
-fn because(figures: &Figures) -> String {
-    let reasons = figures.held_because.iter().map(|(reason, count)| format!("{count} {}", reason.replace('_', " ")));
-    reasons.collect::<Vec<_>>().join(", ")
+fn listed(counts: &BTreeMap<String, usize>) -> String {
+    let each = counts.iter().map(|(what, count)| format!("{count} {}", what.replace('_', " ")));
+    each.collect::<Vec<_>>().join(", ")
 }
 
 fn promises(report: &Report) -> String {
@@ -189,15 +198,15 @@ fn kinds(figures: &Figures) -> String {
     let notes: String = allowed.map(|(kind, why)| format!("<li><b>{kind}</b>: {}</li>\n", escaped(why))).collect();
     format!(
         "<h2>By contract</h2>\n<p class=\"legend\"><i class=\"done\"></i>succeeded <i class=\"not\"></i>not delivered \
-         <i class=\"held\"></i>waits for a person <i class=\"open\"></i>open</p>\n<table>\n<tr><th>contract</th>\
+         <i class=\"open\"></i>open</p>\n<table>\n<tr><th>contract</th>\
          <th>what it promises</th><th class=\"wide\">where its actions ended</th><th class=\"n\">unknown once</th>\
-         <th class=\"n\">settled</th><th class=\"n\">second effects</th></tr>\n{rows}</table>\n\
+         <th class=\"n\">settled</th><th class=\"n\">held</th><th class=\"n\">second effects</th></tr>\n{rows}</table>\n\
          <p>A second effect is no fault where the contract does not promise that there is none:</p>\n<ul>\n{notes}</ul>\n"
     )
 }
 
 fn kind_row(kind: &KindFigures, most: usize) -> String {
-    let parts = [("done", kind.succeeded), ("not", kind.not_delivered), ("held", kind.held), ("open", kind.open)];
+    let parts = [("done", kind.succeeded), ("not", kind.not_delivered), ("open", kind.open)];
     let part = |(class, count): (&str, usize)| match count {
         0 => String::new(),
         _ => format!("<i class=\"{class}\" style=\"width:{}%\">{count}</i>", count * 100 / most),
@@ -209,12 +218,13 @@ fn kind_row(kind: &KindFigures, most: usize) -> String {
     };
     format!(
         "<tr><td><b>{}</b></td><td>{}</td><td><div class=\"bar\">{}</div></td><td class=\"n\">{}</td>\
-         <td class=\"n\">{}</td>{duplicates}</tr>\n",
+         <td class=\"n\">{}</td><td class=\"n\">{}</td>{duplicates}</tr>\n",
         escaped(kind.kind),
         escaped(kind.promise),
         parts.map(part).concat(),
         kind.unknown,
-        kind.settled
+        kind.settled,
+        kind.held
     )
 }
 
