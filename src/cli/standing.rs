@@ -85,6 +85,16 @@ impl Standing<'_> {
         }
     }
 
+    /// Why nothing is sent there now, as a sentence; `None` where it is open.
+    fn obstacle(&self, now: Timestamp) -> Option<String> {
+        let destination = name(self.destination);
+        match (self.seen.is_empty(), self.paused().is_empty()) {
+            (true, _) => Some(format!("No daemon that is there has destination {destination}.")),
+            (false, true) => None,
+            (false, false) => Some(format!("Destination {destination} is {}.", self.state(now))),
+        }
+    }
+
     /// What to type.
     fn hint(&self, given: &str) -> String {
         let paused = self.paused();
@@ -112,6 +122,12 @@ impl Standing<'_> {
             "max_in_flight": self.max_in_flight,
         })
     }
+}
+
+/// Why nothing is sent to this destination now.
+pub fn obstacle(config: &Config, daemons: &[DaemonSeen], destination: &str, now: Timestamp) -> Option<String> {
+    let all = standings(config, daemons, &[]);
+    all.iter().find(|standing| standing.destination == destination)?.obstacle(now)
 }
 
 /// A line for each, and what to type where it is paused.

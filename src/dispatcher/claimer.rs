@@ -72,13 +72,11 @@ impl Claimer {
         while !self.stop.drain.is_cancelled() {
             // Evidence in memory is settled before anything is claimed.
             tokio::select! {
-                biased;
-                error = self.health.estranged() => {
-                    events::ledger_refused(&error);
-                    self.sleeper.leave().await;
-                    return Err(error);
-                }
                 () = async { tokio::join!(self.health.settled(), self.journal.sound()); } => {}
+                () = self.health.doubted() => match self.ledger.is_ours().await {
+                    Err(error) if error.is_schema() || error.is_stranger() => return self.refused(error).await,
+                    Ok(()) | Err(_) => continue,
+                },
                 // Nobody writes down any more what deliveries learn.
                 () = self.outcomes.closed() => break,
                 () = self.stop.drain.cancelled() => break,
@@ -111,16 +109,7 @@ impl Claimer {
                     }
                     self.rest(found).await;
                 }
-                Err(error) if error.is_schema() => {
-                    events::schema_refused(&error);
-                    self.sleeper.leave().await;
-                    return Err(error);
-                }
-                Err(error) if error.is_stranger() => {
-                    events::ledger_refused(&error);
-                    self.sleeper.leave().await;
-                    return Err(error);
-                }
+                Err(error) if error.is_schema() || error.is_stranger() => return self.refused(error).await,
                 Err(error) if error.is_config() => {
                     events::sessions_refused(&error);
                     return Err(error);
@@ -137,6 +126,16 @@ impl Claimer {
         }
         self.sleeper.leave().await;
         Ok(())
+    }
+
+    /// The end: what no waiting mends.
+    async fn refused(&mut self, error: LedgerError) -> Result<(), LedgerError> {
+        match error.is_schema() {
+            true => events::schema_refused(&error),
+            false => events::ledger_refused(&error),
+        }
+        self.sleeper.leave().await;
+        Err(error)
     }
 
     /// Goes over to a new roster, where there is one.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
 use super::reconnect::Outage;
 use crate::ledger::LedgerError;
@@ -42,36 +42,38 @@ pub struct Health {
     found: Arc<Mutex<Found>>,
     /// Whether all evidence so far could be written. While it could not, nothing is claimed.
     settles: watch::Sender<bool>,
-    /// Where a settle has found that this is not the ledger that it was: no claim may wait for that one to end.
-    stranger: watch::Sender<Option<LedgerError>>,
+    /// A settle was told what no waiting mends, perhaps.
+    doubted: Arc<Notify>,
 }
 
 impl Health {
     /// Good.
     pub fn new() -> Self {
-        Self { found: Arc::default(), settles: watch::Sender::new(true), stranger: watch::Sender::new(None) }
+        Self { found: Arc::default(), settles: watch::Sender::new(true), doubted: Arc::default() }
     }
 
     /// The ledger did not answer `who`. Returns how long to wait before the next try.
     pub fn lost(&self, who: Who, error: &LedgerError) -> Duration {
         let mut found = self.lock();
-        self.look_at(error);
         if found.is_well() && !error.is_stranger() {
             events::ledger_lost(error);
         }
         let outage = match who {
             Who::Claims => &mut found.claims,
-            Who::Settles => &mut found.settles,
+            Who::Settles => {
+                self.look_at(error);
+                &mut found.settles
+            }
         };
         let wait = outage.get_or_insert_with(Outage::begin).wait();
         self.publish(&found);
         wait
     }
 
-    /// Whether this is another ledger is everybody's concern.
+    /// After such an error of a settle's the claims ask whether this is still our ledger.
     pub fn look_at(&self, error: &LedgerError) {
-        if error.is_stranger() {
-            self.stranger.send_replace(Some(error.clone()));
+        if error.is_stranger() || error.is_of_the_ledger() {
+            self.doubted.notify_one();
         }
     }
 
@@ -112,18 +114,10 @@ impl Health {
         let _ = self.settles.subscribe().wait_for(|well| *well).await;
     }
 
-    /// Waits until a settle finds that this is not the ledger that it was.
-    pub async fn estranged(&self) -> LedgerError {
-        let mut stranger = self.stranger.subscribe();
-        loop {
-            if let Some(error) = stranger.borrow_and_update().clone() {
-                return error;
-            }
-            if stranger.changed().await.is_err() {
-                // The sender is ours, so it cannot have gone.
-                std::future::pending::<()>().await;
-            }
-        }
+    /// Waits until a settle has met an error after which this may not be the ledger that it was, or have another schema.
+    /// Nothing is claimed then, so no claim finds out.
+    pub async fn doubted(&self) {
+        self.doubted.notified().await;
     }
 
     /// Whether no evidence waits to be written.

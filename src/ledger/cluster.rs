@@ -60,9 +60,7 @@ impl Ledger {
         let _ = self.whereabouts.0.set(here);
         Ok(Recognised { ledger: row.try_get("ledger_id")?, readable })
     }
-}
 
-impl Ledger {
     /// Whether [`Self::recognise`] would do, as a daemon that starts here would ask. Remembers nothing.
     ///
     /// # Errors
@@ -72,6 +70,15 @@ impl Ledger {
         let asked = session.transaction().await?;
         asked.query(RECOGNISE, &[]).await?;
         Ok(asked.rollback().await?)
+    }
+
+    /// Whether this is still the ledger that was recognised, with the schema of this binary.
+    ///
+    /// # Errors
+    /// Where it is not, and where that could not be asked.
+    pub async fn is_ours(&self) -> Result<(), LedgerError> {
+        self.check_schema().await?;
+        self.recognise().await.map(drop)
     }
 }
 

@@ -62,6 +62,18 @@ async fn a_paused_destination_is_shown_with_what_to_type_and_is_probed_when_that
     for command in ["status", "destinations"] {
         holds(&world.says(&[command]).await.done(), &["fake paused: 401 since", "probes)", hint]);
     }
+    let due = "select action_id::text from outbox.delivery order by due_at limit 1";
+    let overdue = async {
+        loop {
+            let action: String = world.db.one(due, &[]).await;
+            let page = world.says(&["show", &action]).await.done();
+            if page.contains("Destination fake is paused: 401 since") {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(SOON, overdue).await.expect("show says why nobody takes it");
     let status = world.says(&["status", "--json"]).await.json();
     assert_eq!(status["daemons"].as_array().map(Vec::len), Some(2));
     holds(&world.says(&["status"]).await.done(), &["· 2 daemons ·"]);

@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use crate::support::World;
 
-/// A small drill takes about 40 s; a slow machine may take longer.
+/// A small drill takes about 80 s, most of it patience with what is unknown; a slow machine may take longer.
 const BOUND: Duration = Duration::from_secs(240);
 
 /// More than so many actions take minutes.

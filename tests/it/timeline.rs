@@ -5,10 +5,11 @@ use outboxd::core::target::Secret;
 use outboxd::ledger::{self, LedgerError};
 use outboxd::proving::cluster::{Cluster, ClusterOptions, StopMode};
 use outboxd::proving::daemon::Daemon;
+use outboxd::proving::fake::{Behaviour, Gate};
 use outboxd::proving::session;
 
 use crate::support::World;
-use crate::support::world::{SOON, lines_of};
+use crate::support::world::{SOON, keyed, lines_of};
 
 /// From now on what is asked is another cluster.
 pub const ELSEWHERE: &str =
@@ -86,6 +87,33 @@ async fn r11_another_cluster_that_is_met_at_a_reconnect_ends_a_running_daemon() 
     assert!(error.contains("another cluster"), "{error}");
     let after = world.enqueue("after").await;
     assert_eq!((world.fake.tally().requests, world.standing(after).await.fence), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r11_another_cluster_that_a_settle_meets_first_ends_the_daemon_too() {
+    let mut world = World::new().await;
+    world.operation = keyed("600s", "");
+    // It does not claim while the settle meets it.
+    world.dispatcher = "poll_interval = \"4s\"\nnotify = false\ndrain_timeout = \"1s\"".into();
+    let gate = Gate::new();
+    let held = gate.clone();
+    world.fake.behave(move |_, _| Behaviour::accept().held_by(&held));
+    let action = world.enqueue("n-1").await;
+    let mut daemon = world.daemon().await;
+    world.fake.wait_seen(1).await.expect("under way");
+    world
+        .db
+        .run(&format!(
+            "{ELSEWHERE};
+             select pg_terminate_backend(pid) from pg_stat_activity
+               where application_name = 'outboxd' and datname = current_database()"
+        ))
+        .await;
+    gate.open();
+    let ended = daemon.ended(SOON).await.unwrap_or_else(|_| panic!("it goes on:\n{}", daemon.log()));
+    assert_eq!(ended.code(), Some(1));
+    assert_eq!(lines_of(&daemon.log(), "ledger refused").len(), 1, "{}", daemon.log());
+    assert_eq!(lines_of(&daemon.log(), "action abandoned")[0]["action"], action.to_string());
 }
 
 #[tokio::test(flavor = "multi_thread")]

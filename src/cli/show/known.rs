@@ -24,6 +24,9 @@ pub fn known(view: &View<'_>) -> Vec<String> {
         });
     }
     lines.extend(follows(view));
+    if is_overdue(story) {
+        lines.extend(view.obstacle.clone());
+    }
     if view.operation.is_none() && !in_doubt && !story.standing.state.is_closed() {
         lines.push(nobody_sends(story));
     }
@@ -80,6 +83,13 @@ fn not_configured(story: &Story) -> String {
         ),
         None => format!("{text}."),
     }
+}
+
+/// Whether a daemon could have taken it by now and none has.
+fn is_overdue(story: &Story) -> bool {
+    let standing = &story.standing;
+    let is_taken = standing.state == State::Dispatching || standing.state.is_closed();
+    !is_taken && standing.due_at.is_some_and(|due| due <= story.now)
 }
 
 /// Why an open action may be waiting for nobody.

@@ -23,12 +23,13 @@ use uuid::Uuid;
 use super::print::screen::Screen;
 use super::print::words::day;
 use super::print::{self, text};
+use super::standing::obstacle;
 use super::{ConfigFile, Exit, action_id, set_up};
 use crate::config::{Config, Promise};
 use crate::core::action::{ActionId, Intent};
 use crate::core::target::Operation;
 use crate::destination::Destination;
-use crate::ledger::{Story, Told, Tombstone};
+use crate::ledger::{DaemonSeen, Story, Told, Tombstone};
 
 /// Which action, and how it is shown.
 #[derive(Args)]
@@ -58,6 +59,8 @@ pub struct View<'a> {
     pub config: String,
     /// Where a person may look, by the contract's hint; or why that cannot be said.
     pub hint: Option<Result<String, String>>,
+    /// Why nothing is sent to its destination now, as a sentence.
+    pub obstacle: Option<String>,
 }
 
 /// Tells it.
@@ -73,9 +76,9 @@ pub async fn run(options: Options) -> Exit {
             Told::Whole(story) if options.body || needs_hint(story, &config) => ledger.intent(id).await?,
             Told::Whole(_) | Told::Pruned(_) | Told::Nothing => None,
         };
-        Ok((told, intent))
+        Ok((told, intent, ledger.daemons().await?))
     };
-    let (told, intent) = match set_up::patiently(told).await {
+    let (told, intent, daemons) = match set_up::patiently(told).await {
         Ok(told) => told,
         Err(error) => return set_up::failed("read the action", &error),
     };
@@ -85,7 +88,7 @@ pub async fn run(options: Options) -> Exit {
             Exit::Failed
         }
         Told::Pruned(stone) => pruned(&options, &config, &stone),
-        Told::Whole(story) => whole(&options, &config, &story, intent.as_ref()),
+        Told::Whole(story) => whole(&options, &config, &story, intent.as_ref(), &daemons),
     }
 }
 
@@ -101,12 +104,13 @@ fn pruned(options: &Options, config: &Config, stone: &Tombstone) -> Exit {
     }
 }
 
-fn whole(options: &Options, config: &Config, story: &Story, intent: Option<&Intent>) -> Exit {
+fn whole(options: &Options, config: &Config, story: &Story, intent: Option<&Intent>, daemons: &[DaemonSeen]) -> Exit {
     let operation = config.operations.get(&story.committed.operation);
     let hint = operation.zip(intent).and_then(|(operation, intent)| hint(config, operation, intent, story));
     let promise = operation.and_then(|operation| config.contracts.get(&operation.terms.contract.name));
     let notes = promise.map_or(&[][..], Promise::rule_notes);
-    let view = View { story, operation, notes, config: given(&options.file.config), hint };
+    let obstacle = operation.and_then(|operation| obstacle(config, daemons, &operation.target, story.now));
+    let view = View { story, operation, notes, config: given(&options.file.config), hint, obstacle };
     let body = intent.map_or(&[][..], |intent| &intent.body);
     if options.json {
         let mut value = json::story(&view);

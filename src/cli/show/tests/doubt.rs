@@ -263,7 +263,8 @@ fn r21_a_hint_stands_above_the_decisions_in_one_line() {
     let (story, operation) = (held(), silent());
     let url = format!("GET https://api.example/v1/notes?since=2026-11-29&{}", "x".repeat(150));
     let operation = Some(&operation);
-    let view = |hint| View { story: &story, operation, notes: &[], config: String::new(), hint: Some(hint) };
+    let view =
+        |hint| View { story: &story, operation, notes: &[], config: String::new(), hint: Some(hint), obstacle: None };
     let text = page(&view(Ok(url.clone())), Screen::plain());
     assert!(text.contains(&format!("You may decide\n  Look at: {url}\n  It happened")), "{text}");
     let text = page(&view(Err("params has no `channel`".into())), Screen::plain());

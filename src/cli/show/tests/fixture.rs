@@ -241,7 +241,7 @@ pub fn text(story: &Story, operation: Option<&Operation>) -> String {
 
 /// The page, with what the contract notes at its rules.
 pub fn noted(story: &Story, operation: Option<&Operation>, notes: &[Option<String>]) -> String {
-    page(&View { story, operation, notes, config: String::new(), hint: None }, Screen::plain())
+    page(&View { story, operation, notes, config: String::new(), hint: None, obstacle: None }, Screen::plain())
 }
 
 /// A page must hold each of these, wherever its lines are wrapped, and none of those.

@@ -6,9 +6,9 @@ use super::fixture::*;
 use crate::cli::print::screen::Screen;
 use crate::cli::show::View;
 use crate::cli::show::json;
-use crate::cli::show::page::grave;
+use crate::cli::show::page::{grave, page};
 use crate::core::action::{ActionId, State};
-use crate::ledger::{Entry, EntryKind, Inventory, Linked, Revocation, Tombstone};
+use crate::ledger::{Entry, EntryKind, Inventory, Linked, Revocation, Story, Tombstone};
 
 #[test]
 fn a_committed_action_is_due_and_can_be_cancelled() {
@@ -22,6 +22,21 @@ fn a_committed_action_is_due_and_can_be_cancelled() {
         ],
         &["resolve", "promises"],
     );
+}
+
+#[test]
+fn what_is_due_and_what_keeps_it_from_being_sent_stand_together() {
+    let told = |story: &Story| {
+        let obstacle = Some("Destination announcements is silent.".to_owned());
+        let operation = keyed(86_400);
+        let view = View { story, operation: Some(&operation), notes: &[], config: String::new(), hint: None, obstacle };
+        page(&view, Screen::plain()).contains("is silent.")
+    };
+    let mut story = committed();
+    assert!(told(&story), "due for 15 min");
+    story.standing.due_at = Some(NOW.plus(Duration::from_secs(3)));
+    assert!(!told(&story), "not due yet");
+    assert!(!told(&closed(committed(), State::Succeeded, None, 693)), "nothing is to be sent");
 }
 
 #[test]
@@ -298,8 +313,14 @@ fn r5_a_pruned_action_has_its_tombstone() {
 
 #[test]
 fn the_same_story_for_programs() {
-    let view =
-        View { story: &held(), operation: Some(&silent()), notes: &[], config: "--config x.toml".into(), hint: None };
+    let view = View {
+        story: &held(),
+        operation: Some(&silent()),
+        notes: &[],
+        config: "--config x.toml".into(),
+        hint: None,
+        obstacle: None,
+    };
     let value = json::story(&view);
     assert_eq!(value["standing"]["label"], "awaiting_review");
     assert_eq!(value["history"][0]["evidence"], "no_answer");
