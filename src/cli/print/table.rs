@@ -1,5 +1,5 @@
-//! Tables without lines: columns that are as wide as they must be, numbers at the right. What a terminal is too narrow
-//! for goes on in the next line, head and rows alike, so that no cell is cut; ids are pasted.
+//! Tables without lines: columns that are as wide as they must be, numbers at the right. The cells that a terminal is too
+//! narrow for stand beneath their row, each with the name of its column, and none is cut: ids are pasted.
 
 use super::screen::Screen;
 
@@ -14,8 +14,9 @@ pub enum Side {
 
 /// The columns between two cells.
 const GAP: u16 = 2;
-/// How far the lines are indented that go on with a row.
-const INDENT: usize = 2;
+/// What stands before the cells beneath a row, and between them.
+const INDENT: &str = "  ";
+const BETWEEN: &str = " · ";
 
 /// A table in the making.
 pub struct Table {
@@ -39,52 +40,56 @@ impl Table {
         self.blocks(screen).concat()
     }
 
-    /// The lines of its head, then those of each row, each with an end.
+    /// The line of its head, then the lines of each row, each with an end.
     pub fn blocks(&self, screen: Screen) -> Vec<String> {
-        let mut blocks = vec![String::new(); self.rows.len() + 1];
-        for (at, columns) in self.folds(screen.width()).into_iter().enumerate() {
-            for (block, line) in blocks.iter_mut().zip(self.lines_of(columns)) {
-                let indent = if at == 0 { 0 } else { INDENT };
-                // Where nothing of a row is left nothing follows.
-                if at == 0 || !line.is_empty() {
-                    *block += &format!("{:indent$}{line}\n", "");
-                }
-            }
+        let fits = self.fits(screen.width());
+        let drawn = self.draw(fits);
+        let mut blocks: Vec<String> = drawn.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+        for (block, row) in blocks.iter_mut().skip(1).zip(&self.rows) {
+            block.push_str(&self.beneath(row, fits, screen));
         }
         blocks
     }
 
-    /// Which columns stand in the first line of a row, which in the second, and so on.
-    fn folds(&self, width: Option<usize>) -> Vec<std::ops::Range<usize>> {
-        let gap = usize::from(GAP);
-        let widths = self.draw(0..self.columns.len()).column_max_content_widths();
-        let (mut folds, mut begin, mut used) = (Vec::new(), 0, 0);
-        for (at, cell) in widths.into_iter().map(usize::from).enumerate() {
-            let is_too_wide = width.is_some_and(|width| used + cell > width);
-            if at > begin && is_too_wide {
-                folds.push(begin..at);
-                (begin, used) = (at, INDENT);
+    /// How many columns fit beside each other; at least one.
+    fn fits(&self, width: Option<usize>) -> usize {
+        let widths = self.draw(self.columns.len()).column_max_content_widths();
+        let ends = widths.into_iter().scan(0, |used, cell| {
+            let end = *used + usize::from(cell);
+            *used = end + usize::from(GAP);
+            Some(end)
+        });
+        ends.take_while(|end| width.is_none_or(|width| *end <= width)).count().max(1)
+    }
+
+    /// The cells from that column on, each with its name, in lines that fit. What is empty is left out.
+    fn beneath(&self, row: &[String], from: usize, screen: Screen) -> String {
+        let cells = self.columns.iter().zip(row).skip(from).filter(|(_, cell)| !["", "–"].contains(&cell.as_str()));
+        let mut lines: Vec<String> = Vec::new();
+        for ((name, _), cell) in cells {
+            let said = format!("{name} {cell}").trim_start().to_owned();
+            let fits = |line: &String| {
+                let length = [line, BETWEEN, &said].iter().map(|part| part.chars().count()).sum::<usize>();
+                screen.width().is_none_or(|width| length <= width)
+            };
+            match lines.last_mut().filter(|line| fits(line)) {
+                Some(line) => line.extend([BETWEEN, &said]),
+                None => lines.push(format!("{INDENT}{said}")),
             }
-            used += cell + gap;
         }
-        folds.push(begin..self.columns.len());
-        folds
+        lines.into_iter().map(|line| line + "\n").collect()
     }
 
-    /// The head and the rows with these columns only, without blanks at their ends.
-    fn lines_of(&self, columns: std::ops::Range<usize>) -> Vec<String> {
-        self.draw(columns).lines().map(|line| line.trim_end().to_owned()).collect()
-    }
-
-    fn draw(&self, columns: std::ops::Range<usize>) -> comfy_table::Table {
+    /// The first so many columns.
+    fn draw(&self, columns: usize) -> comfy_table::Table {
         let mut table = comfy_table::Table::new();
         table.load_preset(comfy_table::presets::NOTHING);
         table.set_content_arrangement(comfy_table::ContentArrangement::Disabled);
-        table.set_header(self.columns[columns.clone()].iter().map(|(name, _)| *name));
+        table.set_header(self.columns[..columns].iter().map(|(name, _)| *name));
         for row in &self.rows {
-            table.add_row(&row[columns.clone()]);
+            table.add_row(&row[..columns]);
         }
-        for (column, (_, side)) in table.column_iter_mut().zip(&self.columns[columns]) {
+        for (column, (_, side)) in table.column_iter_mut().zip(&self.columns[..columns]) {
             column.set_padding((0, GAP));
             column.set_cell_alignment(match side {
                 Side::Left => comfy_table::CellAlignment::Left,
@@ -111,15 +116,18 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_goes_on_in_the_next_line_and_nothing_is_cut() {
-        let mut table = Table::new(&[("action", Side::Left), ("age", Side::Right), ("reason", Side::Left)]);
+    fn what_does_not_fit_stands_beneath_its_row_with_its_name_and_nothing_is_cut() {
+        let mut table =
+            Table::new(&[("action", Side::Left), ("age", Side::Right), ("reason", Side::Left), ("", Side::Left)]);
         let id = "01a22dfb-3867-71f3-a8f1-1746c2b2fdb5";
-        table.row([id.into(), "9 s".into(), "timeout".into()]);
-        table.row([id.into(), "12 s".into(), String::new()]);
-        let folded =
-            format!("action                                 age\n  reason\n{id}   9 s\n  timeout\n{id}  12 s\n");
-        assert_eq!(table.show(Screen::of_width(42)), folded);
+        table.row([id.into(), "9 s".into(), "timeout".into(), "→ look at it".into()]);
+        table.row([id.into(), "12 s".into(), "–".into(), String::new()]);
+        let beneath =
+            |lines: &str| format!("action                                 age\n{id}   9 s\n{lines}{id}  12 s\n");
+        assert_eq!(table.show(Screen::of_width(42)), beneath("  reason timeout · → look at it\n"));
         assert_eq!(table.blocks(Screen::of_width(42)).len(), 3);
-        assert!(table.show(Screen::of_width(1)).contains(id), "an id is whole on every screen");
+        assert!(
+            table.show(Screen::of_width(1)).contains(&format!("{id}\n  age 9 s · reason timeout\n  → look at it\n"))
+        );
     }
 }
