@@ -50,7 +50,7 @@ async fn r11_another_timeline_is_refused_until_it_is_accepted() {
     assert!(error.contains("timeline 7; now") && error.contains("timeline 1)"), "{error}");
     assert!(error.contains("outboxd migrate --accept-timeline"), "{error}");
     let check = world.says(&["check"]).await;
-    assert!(check.code == 1 && check.err.contains("outboxd migrate --accept-timeline"), "{check:?}");
+    assert!(check.code == 76 && check.err.contains("outboxd migrate --accept-timeline"), "{check:?}");
     // A migration alone accepts nothing.
     assert_eq!(world.command("migrate", &world.config()).await.status.code(), Some(0));
     refuses(&mut world.start()).await;
@@ -111,7 +111,7 @@ async fn r11_another_cluster_that_a_settle_meets_first_ends_the_daemon_too() {
         .await;
     gate.open();
     let ended = daemon.ended(SOON).await.unwrap_or_else(|_| panic!("it goes on:\n{}", daemon.log()));
-    assert_eq!(ended.code(), Some(1));
+    assert_eq!(ended.code(), Some(76));
     assert_eq!(lines_of(&daemon.log(), "ledger refused").len(), 1, "{}", daemon.log());
     assert_eq!(lines_of(&daemon.log(), "action abandoned")[0]["action"], action.to_string());
 }
