@@ -18,6 +18,9 @@ use super::soak::Soak;
 /// How many violations are told in full.
 const VIOLATIONS_TOLD: usize = 5;
 
+/// How many of a list are named.
+const NAMED: usize = 5;
+
 /// The whole text that ends a drill.
 pub fn report(report: &Report) -> String {
     let mut parts = vec![verdict(report), figures(&report.figures), broken(report)];
@@ -49,9 +52,6 @@ fn figures(figures: &Figures) -> String {
     let settled = |settled: Settled| match settled.percent {
         Some(share) => format!("{share} % ({} of {})", settled.were, settled.can_be),
         None => "none had to be".to_owned(),
-    };
-    let listed = |counts: &BTreeMap<String, usize>| {
-        counts.iter().map(|(what, count)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
     };
     let times = figures.seconds_to_end;
     let mut table = plain();
@@ -105,6 +105,16 @@ pub fn paces(paces: PaceFigures) -> String {
          bound",
         paces.rated, paces.fullest, paces.fullest_ten, paces.bounded
     )
+}
+
+/// The most frequent first, and what is left of them together: a line of a terminal.
+fn listed(counts: &BTreeMap<String, usize>) -> String {
+    let mut all: Vec<(&str, usize)> = counts.iter().map(|(what, count)| (what.as_str(), *count)).collect();
+    all.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let others: usize = all.iter().skip(NAMED).map(|(_, count)| count).sum();
+    all.truncate(NAMED);
+    all.extend((others > 0).then_some(("others", others)));
+    all.iter().map(|(what, count)| format!("{count} {what}")).collect::<Vec<_>>().join(", ")
 }
 
 fn broken(report: &Report) -> String {
