@@ -108,14 +108,6 @@ with recursive want as materialized (
     case when a.compensates is null or p.doubt_since is not null or p.override then true
       else outbox.took_effect(a.compensates) end as original
     offset 0) s -- offset 0: worked out once a row
-), lapse as (
-  insert into outbox.attempt (attempt_id, action_id, number, kind, fence, worker, started_at, deadline_at, finished_at, evidence, verdict)
-  select t.attempt_id, t.action_id, t.attempts + 1, 'send', t.fence, t.worker, t.updated_at, t.due_at, clock_timestamp(), 'lapsed', 'outcome_unknown'
-  from told t
-  -- also where a proof of an earlier send waits in the row and concludes it: this one was sent, too
-  where t.now = 'lapsed'
-    or (t.proof is not null and t.state = 'dispatching' and t.step = 'send' and t.last_sent_at >= t.due_at)
-  on conflict do nothing
 ), waits as (
   -- Looked at again soon, the longer it waits the later, and without a claim: no fence, no attempt, and its time has
   -- not begun.
@@ -168,6 +160,16 @@ with recursive want as materialized (
     d.cancel_sent_at is not null as cancel_sent, t.override and t.now = 'send' as overridden, d.sent_digest, t.stop,
     t.created_at, t.traceparent, t.params, t.headers, t.content_type, d.lane,
     b.oversize, case when b.oversize is null and t.now in ('send', 'lookup', 'cancel') then t.body end as body
+), lapse as (
+  insert into outbox.attempt (attempt_id, action_id, number, kind, fence, worker, started_at, deadline_at, finished_at, evidence, verdict)
+  select t.attempt_id, t.action_id, t.attempts + 1, 'send', t.fence, t.worker, t.updated_at, t.due_at, clock_timestamp(), 'lapsed', 'outcome_unknown'
+  from told t
+  -- also where a proof of an earlier send waits in the row and concludes it: this one was sent, too
+  where (t.now = 'lapsed'
+      or t.proof is not null and t.state = 'dispatching' and t.step = 'send' and t.last_sent_at >= t.due_at)
+    -- what is not claimed is still whose it was, and that one writes what came of it
+    and t.action_id in (select c.action_id from claimed c)
+  on conflict do nothing
 )
 select e.operation as wanted, e.asks as asked, e.next_after, e.oldest, coalesce(w.put_off, 0) as put_off,
   exists (select from bulky b where b.heavy) as heavy,

@@ -94,14 +94,17 @@ mod armed {
         set.as_ref().filter(|(name, _)| name == point.name()).map(|(_, signal)| *signal)
     }
 
+    /// Another thread may be the one that takes the signal: this one is held back until all of them stand still.
+    const TAKES_EFFECT: Duration = Duration::from_millis(20);
+
     /// Dies or stands still here, where that has been asked for; once.
     pub fn reach(point: Point) {
         static REACHED: AtomicBool = AtomicBool::new(false);
         if let Some(signal) = is_armed(point)
             && !REACHED.swap(true, Ordering::AcqRel)
         {
-            // A signal to ourselves is there when this returns.
             let _ = kill_process(getpid(), signal);
+            std::thread::sleep(TAKES_EFFECT);
         }
     }
 

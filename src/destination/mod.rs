@@ -69,8 +69,8 @@ const IDLE: Duration = Duration::from_secs(4);
 /// After this long a connection takes no new request, so that a name which has moved is followed (B20).
 const OLDEST: Duration = Duration::from_secs(60);
 
-/// After the deadline: for what has arrived but has not been read yet.
-const LAST_POLL: Duration = Duration::from_millis(50);
+/// After the deadline: for what has arrived but has not been read yet, also by a process that has just woken.
+const LAST_POLL: Duration = Duration::from_millis(250);
 
 /// How often a wait for the deadline looks at the clock, because a timer stands still while the machine is suspended.
 const LOOK: Duration = Duration::from_millis(500);

@@ -138,7 +138,8 @@ impl Telling {
     /// The same of whatever claim.
     pub fn testified(&self, about: About<'_>, evidence: Evidence, receipt: &str, testimony: Option<Testimony>) {
         let meaning = match testimony {
-            None => "the ledger does not have the action",
+            // Nothing but this line tells of it, so it is not counted away.
+            None => return events::late_testimony(about, evidence.as_str(), "the ledger does not have the action"),
             Some(Testimony::Record) => "recorded",
             Some(Testimony::Close) => "succeeded",
             Some(Testimony::Wait) => "proof waits for whoever holds the action",

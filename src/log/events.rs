@@ -9,7 +9,7 @@ mod actions;
 use std::fmt::Display;
 use std::time::Duration;
 
-use tracing::{debug, error, info, warn};
+use tracing::{error, info, warn};
 
 use crate::core::action::ActionId;
 
@@ -149,7 +149,7 @@ pub fn sessions_short(has: u32, pool_size: u32) {
 
 /// Which cluster this is cannot be read, so a failover will not be noticed.
 pub fn cluster_unreadable() {
-    debug!("cluster unreadable");
+    warn!("cluster unreadable");
 }
 
 /// The ledger did not take these outcomes within a moment: they are in the journal.

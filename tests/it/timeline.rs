@@ -175,7 +175,7 @@ async fn what_cannot_be_read_of_the_cluster_is_not_compared() {
         .await;
     world.url = world.db.url_as(&format!("narrow_{}", world.db.name));
     let daemon = world.daemon().await;
-    daemon.logged("cluster unreadable", SOON).await.expect("said at debug");
+    daemon.logged("cluster unreadable", SOON).await.expect("said");
     let action = world.enqueue("n-1").await;
     world.until(action, "succeeded").await;
     assert_eq!(world.db.count("select count(*) from outbox.ledger where system_identifier is null").await, 1);
