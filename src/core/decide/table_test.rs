@@ -177,6 +177,17 @@ fn r18_after_a_cancel_by_key_nothing_is_ever_sent() {
 }
 
 #[test]
+fn r23_nothing_is_sent_once_the_budget_is_spent() {
+    let sends = |row: &Row| crate::core::next_step::next_step(row, &terms());
+    assert_eq!(sends(&fresh()), Plan::Send { not_after: None });
+    let spent = |reason| Plan::Conclude(Finding::because(Evidence::Spent, reason));
+    let tried = Row { attempts: terms().policy.attempts_max, ..fresh() };
+    assert_eq!(sends(&tried), spent(Reason::AttemptsExhausted));
+    let old = Row { claimed_at: fresh().budget_from.plus(terms().policy.elapsed_max), ..fresh() };
+    assert_eq!(sends(&old), spent(Reason::ElapsedExhausted));
+}
+
+#[test]
 fn r18_a_resend_needs_window_pins_budget_and_leave() {
     let next = |row: &Row| to(&verdict(row, Evidence::NoAnswer));
     assert_eq!(next(&doubtful()), To::Unknown(Step::Send));
