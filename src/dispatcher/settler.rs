@@ -18,7 +18,7 @@ use crate::ledger::{LateTestimony, Ledger, LedgerError, Settlement, Standing};
 const BATCH: usize = 256;
 /// After a batch of so many, more are on their way: the next one waits for them.
 const BUSY: usize = 8;
-const GATHER: Duration = Duration::from_millis(3);
+const GATHER: Duration = Duration::from_millis(4);
 /// The most decisions that wait for rows which somebody else has locked, and as many that wait to be tried.
 const ASIDE: usize = 1024;
 /// The most decisions that are taken in before those before them are written. Where more wait, those who learnt them keep

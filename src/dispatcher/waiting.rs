@@ -91,8 +91,7 @@ impl Claimer {
                 () = self.stop.drain.cancelled() => return,
             }
         }
-        // Half of them: while one half is claimed the other is being sent.
-        let enough = self.settings.max_in_flight.div_ceil(2);
+        let enough = self.settings.max_in_flight.div_ceil(4) * 3;
         let coalesce = tokio::time::sleep(COALESCE);
         tokio::pin!(coalesce);
         while self.settings.max_in_flight.saturating_sub(self.slots.in_use()) < enough {
