@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 /// Fits after "failed to …:".
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
     /// No session, or it broke.
     #[error("no session with the database: {0}")]

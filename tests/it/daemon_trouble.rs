@@ -10,7 +10,7 @@ use outboxd::proving::daemon::Daemon;
 use outboxd::proving::fake::{Behaviour, Gate};
 use outboxd::proving::session;
 
-use crate::support::world::{SOON, keyed, lines, lines_of};
+use crate::support::world::{SOON, keyed, lines, lines_of, open, shut};
 use crate::support::{Database, Proxy, World};
 
 /// A world whose answers wait for the gate.
@@ -21,21 +21,6 @@ async fn gated(timeout: &str) -> (World, Gate) {
     let held = gate.clone();
     world.fake.behave(move |_, _| Behaviour::accept().held_by(&held));
     (world, gate)
-}
-
-const KILL_DAEMONS: &str = "select pg_terminate_backend(pid) from pg_stat_activity
-    where application_name = 'outboxd' and datname = ";
-
-/// Ends the daemons' sessions, and lets nobody connect until `open` is called.
-async fn shut(world: &World) {
-    let postgres = world.db.elsewhere().await;
-    let sql = format!("alter database {0} allow_connections false; {KILL_DAEMONS}'{0}'", world.db.name);
-    postgres.batch_execute(&sql).await.expect("shut");
-}
-
-async fn open(world: &World) {
-    let postgres = world.db.elsewhere().await;
-    postgres.batch_execute(&format!("alter database {} allow_connections true", world.db.name)).await.expect("open");
 }
 
 fn count(daemon: &Daemon, message: &str) -> usize {

@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::support::world::{NOTHING_PROMISED, SOON, keyed, lines_of};
+use crate::support::world::{NOTHING_PROMISED, SOON, keyed, lines_of, open, shut};
 use crate::support::{Proxy, World};
 
 /// A world with a journal, whose answers wait for the gate.
@@ -23,24 +23,8 @@ async fn journaled(timeout: &str) -> (World, Gate) {
     (world, gate)
 }
 
-fn file(world: &World) -> PathBuf {
+pub fn file(world: &World) -> PathBuf {
     world.dir.path().join("daemon.journal")
-}
-
-/// Ends the daemons' sessions, and lets nobody connect until `open` is called.
-async fn shut(world: &World) {
-    let postgres = world.db.elsewhere().await;
-    let sql = format!(
-        "alter database {0} allow_connections false; select pg_terminate_backend(pid) from pg_stat_activity
-           where application_name = 'outboxd' and datname = '{0}'",
-        world.db.name
-    );
-    postgres.batch_execute(&sql).await.expect("shut");
-}
-
-async fn open(world: &World) {
-    let postgres = world.db.elsewhere().await;
-    postgres.batch_execute(&format!("alter database {} allow_connections true", world.db.name)).await.expect("open");
 }
 
 /// One action is sent, the database goes away, the answer comes, and the daemon is killed.

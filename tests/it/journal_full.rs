@@ -4,7 +4,6 @@
 //! as one on a full disk does, with another code. The log goes through a pipe, which has no such limit.
 #![cfg(target_os = "linux")]
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use outboxd::proving::daemon::Daemon;
@@ -12,7 +11,8 @@ use outboxd::proving::fake::{Behaviour, Gate};
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use tokio::process::Command;
 
-use crate::support::world::{SOON, keyed, lines, lines_of};
+use crate::journal::file;
+use crate::support::world::{SOON, keyed, lines, lines_of, open, shut};
 use crate::support::{Proxy, World};
 
 /// Of the daemon's files, in bytes; far less than what these worlds learn at once.
@@ -53,25 +53,6 @@ async fn started(world: &World, name: &str) -> Daemon {
 fn room(daemon: &Daemon, bytes: Option<u64>) {
     let pid = Pid::from_raw(i32::try_from(daemon.pid()).expect("a pid"));
     prlimit(pid, Resource::Fsize, Rlimit { current: bytes, maximum: None }).expect("a limit");
-}
-
-fn file(world: &World) -> PathBuf {
-    world.dir.path().join("daemon.journal")
-}
-
-async fn shut(world: &World) {
-    let postgres = world.db.elsewhere().await;
-    let sql = format!(
-        "alter database {0} allow_connections false; select pg_terminate_backend(pid) from pg_stat_activity
-           where application_name = 'outboxd' and datname = '{0}'",
-        world.db.name
-    );
-    postgres.batch_execute(&sql).await.expect("shut");
-}
-
-async fn open(world: &World) {
-    let postgres = world.db.elsewhere().await;
-    postgres.batch_execute(&format!("alter database {} allow_connections true", world.db.name)).await.expect("open");
 }
 
 /// All that may be under way is answered while the database is away and the journal has no room for it.

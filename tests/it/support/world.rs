@@ -288,3 +288,19 @@ pub fn lines(log: &str) -> Vec<Value> {
 pub fn lines_of(log: &str, message: &str) -> Vec<Value> {
     lines(log).into_iter().filter(|line| line["message"] == message).collect()
 }
+
+/// Ends the daemons' sessions, and lets nobody connect until `open` is called.
+pub async fn shut(world: &World) {
+    let postgres = world.db.elsewhere().await;
+    let sql = format!(
+        "alter database {0} allow_connections false; select pg_terminate_backend(pid) from pg_stat_activity
+           where application_name = 'outboxd' and datname = '{0}'",
+        world.db.name
+    );
+    postgres.batch_execute(&sql).await.expect("shut");
+}
+
+pub async fn open(world: &World) {
+    let postgres = world.db.elsewhere().await;
+    postgres.batch_execute(&format!("alter database {} allow_connections true", world.db.name)).await.expect("open");
+}
