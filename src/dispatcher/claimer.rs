@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 
-use super::delivery::{self, Outcome};
+use super::deliveries::{Deliveries, Writes};
 use super::edge::Edge;
 use super::health::{Health, Who};
 use super::journal::Journal;
@@ -16,7 +15,6 @@ use super::pauses::Pauses;
 use super::rates::Rates;
 use super::rest::Sleeper;
 use super::roster::Roster;
-use super::route::Route;
 use super::slots::{Open, Slot, Slots, Stream};
 use super::walk::{Found, Walk};
 use super::{Settings, Stop};
@@ -43,8 +41,8 @@ pub struct Claimer {
     pub pauses: Arc<Pauses>,
     /// Until when.
     pub stop: Stop,
-    /// To the settler.
-    pub outcomes: mpsc::Sender<Outcome>,
+    /// What becomes of it.
+    pub deliveries: Arc<Deliveries>,
     /// How far.
     pub walk: Walk,
     /// And from where.
@@ -78,7 +76,7 @@ impl Claimer {
                     Ok(()) | Err(_) => continue,
                 },
                 // Nobody writes down any more what deliveries learn.
-                () = self.outcomes.closed() => break,
+                () = self.deliveries.outcomes.closed() => break,
                 () = self.stop.drain.cancelled() => break,
             }
             if self.take_roster() {
@@ -187,6 +185,8 @@ impl Claimer {
         let took = Uptime::now().since(asked);
         let mut some = !claims.claimed.is_empty();
         let mut got = vec![0; shares.len()];
+        // An answer may have asked for patience while the claim was under way.
+        let still_open = self.pauses.open();
         let mut first: BTreeMap<(usize, Writes), Vec<(Claimed, Slot)>> = BTreeMap::new();
         for claimed in claims.claimed {
             let Some((at, stream)) = self.stream(&claimed.intent.operation, claimed.asked) else {
@@ -199,18 +199,22 @@ impl Claimer {
             got[at] += 1;
             let slot = self.slots.take(stream, &claimed.intent.tenant, claimed.intent.body.len());
             let route = &self.roster.routes[stream.operation];
-            self.pauses.claimed(route.destination_index, claimed.lease.asked_at);
             let plan = next_step(&claimed.row, &route.operation.terms);
             if !matches!(plan, Plan::Conclude(_)) {
+                if still_open.is_closed(route.destination_index, route.operation_number) {
+                    self.deliveries.hand_back(route, claimed, slot);
+                    continue;
+                }
                 self.rates.spend(route.destination_index, route.operation_number);
             }
-            match written_first(&plan, &claimed, route) {
+            self.pauses.claimed(route.destination_index, claimed.lease.asked_at);
+            match Writes::first(&plan, &claimed, route) {
                 Some(writes) => first.entry((stream.operation, writes)).or_default().push((claimed, slot)),
-                None => self.start(route, claimed, slot),
+                None => self.deliveries.start(route, claimed, slot),
             }
         }
         for ((route, writes), held) in first {
-            self.write_and_start(&self.roster.routes[route], writes, held).await;
+            self.deliveries.start_written(&self.roster.routes[route], writes, held);
         }
         let (mut hungry, mut partly) = (false, false);
         for next in claims.next_after {
@@ -273,73 +277,5 @@ impl Claimer {
     fn stream(&self, operation: &str, asks: bool) -> Option<(usize, Stream)> {
         let mut streams = self.slots.streams().iter().copied().enumerate();
         streams.find(|(_, s)| s.asks == asks && self.roster.routes[s.operation].operation.name == operation)
-    }
-
-    /// Starts one delivery. It holds its slot until its outcome is with the settler.
-    fn start(&self, route: &Arc<Route>, claimed: Claimed, slot: Slot) {
-        let (route, outcomes, pauses, stop) =
-            (Arc::clone(route), self.outcomes.clone(), Arc::clone(&self.pauses), self.stop.clone());
-        let (health, journal) = (self.health.clone(), self.journal.clone());
-        tokio::spawn(async move {
-            // What could not be written down is not sent.
-            let mut outcome = if stop.drain.is_cancelled() || !health.is_settled() {
-                delivery::hand_back(route, claimed)
-            } else {
-                delivery::deliver(route, claimed, &stop.abandon).await
-            };
-            pauses.learnt(&outcome);
-            // Evidence may have to wait for long; what was sent is not needed any more.
-            outcome.claimed.intent.body = Bytes::new();
-            journal.learnt(&outcome);
-            // The settler outlives every sender.
-            let _ = outcomes.send(outcome).await;
-            drop(slot);
-        });
-    }
-
-    /// Writes down what must be durable before anything leaves, then starts those claims where it is.
-    async fn write_and_start(&self, route: &Arc<Route>, writes: Writes, held: Vec<(Claimed, Slot)>) {
-        let claims: Vec<Claimed> = held.iter().map(|(claimed, _)| claimed.clone()).collect();
-        let written = match writes {
-            Writes::Send => self.ledger.mark(&claims).await,
-            Writes::Cancel => self.ledger.mark_cancels(&claims).await,
-        };
-        for (mut claimed, slot) in held {
-            match &written {
-                Ok(written) if written.contains(&claimed.intent.id) => {
-                    claimed.row.cancel_sent |= writes == Writes::Cancel;
-                    self.start(route, claimed, slot);
-                }
-                // Overtaken, or not known to be written: nothing leaves, and the row says so.
-                Ok(_) | Err(_) => {
-                    let outcome = delivery::hand_back(Arc::clone(route), claimed);
-                    self.pauses.learnt(&outcome);
-                    self.journal.learnt(&outcome);
-                    let _ = self.outcomes.send(outcome).await;
-                    drop(slot);
-                }
-            }
-        }
-    }
-}
-
-/// What is written down before anything leaves.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-enum Writes {
-    /// That it is sent now: a send that can neither be repeated nor looked up.
-    Send,
-    /// That a cancel by key is sent now: the key is spent from then on.
-    Cancel,
-}
-
-fn written_first(plan: &Plan, claimed: &Claimed, route: &Route) -> Option<Writes> {
-    let operation = &route.operation;
-    match plan {
-        Plan::Send { .. } => operation.terms.marks_sends().then_some(Writes::Send),
-        Plan::Cancel => {
-            let claim = delivery::claim(claimed);
-            route.destination.can_cancel(operation, &claimed.intent, &claim).then_some(Writes::Cancel)
-        }
-        Plan::Lookup | Plan::Conclude(_) => None,
     }
 }

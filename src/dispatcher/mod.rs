@@ -1,6 +1,7 @@
 //! The loop that joins ledger and destinations: claim → `next_step` → send → evidence → `decide` → settle.
 
 mod claimer;
+mod deliveries;
 mod delivery;
 mod edge;
 mod health;
@@ -32,7 +33,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Mutex, Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::core::action::ActionId;
@@ -41,6 +42,7 @@ use crate::destination::TlsError;
 use crate::ledger::{BellAt, Ledger, LedgerError};
 use crate::log::events;
 use claimer::Claimer;
+use deliveries::Deliveries;
 use edge::Edge;
 use health::Health;
 pub use journal::{Journal, JournalError, Look as JournalLook, look as look_at_journal};
@@ -225,6 +227,15 @@ impl Dispatcher {
         let (orphans, ledger, journal) = (Arc::new(Orphans::default()), self.ledger.clone(), self.journal);
         let ended = CancellationToken::new();
         let keeper = tokio::spawn(journal.clone().keep(Arc::clone(&orphans), ended.clone()));
+        let deliveries = Deliveries {
+            ledger: self.ledger.clone(),
+            outcomes,
+            pauses: Arc::clone(&self.pauses),
+            stop: stop.clone(),
+            health: health.clone(),
+            journal: journal.clone(),
+            marking: Mutex::default(),
+        };
         let claimer = Claimer {
             walk: Walk::new(slots.streams().len()),
             edge: Edge::new(slots.streams().len(), self.settings.poll_interval),
@@ -237,7 +248,7 @@ impl Dispatcher {
             rates,
             pauses: self.pauses,
             stop: stop.clone(),
-            outcomes,
+            deliveries: Arc::new(deliveries),
             orphans: Arc::clone(&orphans),
             health,
             journal: journal.clone(),

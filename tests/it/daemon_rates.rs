@@ -6,6 +6,7 @@ use outboxd::proving::fake::{Behaviour, Gate, RetryAfter};
 
 use crate::support::World;
 use crate::support::world::{SOON, keyed};
+use outboxd::proving::session;
 
 const SUCCEEDED: &str = "select count(*) from outbox.status where state = 'succeeded'";
 
@@ -61,7 +62,7 @@ async fn b76_a_gap_that_the_contract_wants_is_kept_between_requests() {
     assert!(spread(&world) >= Duration::from_millis(5 * 150 - 100), "{:?} for six", spread(&world));
 }
 
-/// The first request of the action `first` is told to come back in two seconds, everything else is accepted.
+/// The first request of the action `first` is told to come back in five seconds, everything else is accepted.
 fn one_is_throttled(world: &World) {
     world.fake.behave(|seen, before| match seen.text().contains("first") && before == 0 {
         true => Behaviour::throttle(&RetryAfter::Seconds(5)),
@@ -115,6 +116,38 @@ async fn r15_a_retry_after_speaks_of_whom_the_contract_says() {
             }
         }
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r15_what_a_claim_brings_that_was_under_way_when_patience_was_asked_for_is_not_sent() {
+    let world = World::new().await;
+    let gate = Gate::new();
+    let held = gate.clone();
+    world.fake.behave(move |seen, before| match seen.text().contains("first") && before == 0 {
+        true => Behaviour::throttle(&RetryAfter::Seconds(5)).held_by(&held),
+        false => Behaviour::accept(),
+    });
+    let daemon = world.daemon().await;
+    let first = world.enqueue("first").await;
+    world.fake.wait_seen(1).await.expect("under way");
+    // Every claim reads this, and no enqueue does.
+    let admin = session::connect(&world.db.url).await.expect("a session");
+    admin.batch_execute("begin; lock table outbox.revocation in access exclusive mode").await.expect("held");
+    let second = world.enqueue("second").await;
+    world
+        .until_true("exists (select from pg_locks where relation = 'outbox.revocation'::regclass and not granted)")
+        .await;
+    let told = SystemTime::now();
+    gate.open();
+    daemon.logged("destination throttled", SOON).await.expect("told to be patient");
+    admin.batch_execute("commit").await.expect("let go");
+    for action in [first, second] {
+        world.until(action, "succeeded").await;
+    }
+    let waited = world.seen_of(second)[0].at.duration_since(told).expect("later");
+    assert!(waited >= Duration::from_millis(4900), "{waited:?}");
+    let standing = world.standing(second).await;
+    assert_eq!((standing.attempts, world.seen_of(second).len()), (1, 1), "being handed back costs no attempt");
 }
 
 #[tokio::test(flavor = "multi_thread")]
