@@ -1,6 +1,6 @@
 -- What must never happen to a row, refused by the database itself, whoever asks.
--- AFTER … WHEN: the executor evaluates the condition and calls the function only to refuse. A BEFORE trigger would
--- cost a tuple lock and its WAL on every settle; a CHECK cannot see the old row.
+-- AFTER … WHEN: the executor evaluates the condition, and calls the function only where it may have to refuse. A BEFORE
+-- trigger would cost a tuple lock and its WAL on every settle; a CHECK cannot see the old row.
 
 create function outbox.refuse() returns trigger
 language plpgsql set search_path = pg_catalog, pg_temp as $$
@@ -14,30 +14,36 @@ create trigger action_is_immutable before update or truncate on outbox.action
 create trigger attempt_is_append_only before update or truncate on outbox.attempt
   for each statement execute function outbox.refuse('history is append-only');
 
--- The state machine: its edges, fences, and that what is closed stays closed. One trigger with one condition, since
--- every statement that updates rows pays for reading each condition anew. dispatching may be left for anything, and so
--- may outcome_unknown: by evidence or by a recorded decision.
+-- The state machine: its edges, fences, and that what is closed stays closed. One trigger with one condition, and a
+-- short one, since every statement that updates rows pays for reading each condition anew: what a closed row may still
+-- become is for the function to say, which claims and settles never call. dispatching may be left for anything, and so may
+-- outcome_unknown: by evidence or by a recorded decision.
 create function outbox.refuse_delivery() returns trigger
 language plpgsql set search_path = pg_catalog, pg_temp as $$
-begin
-  raise exception 'update on outbox.delivery is refused: %', case
-      when old.closed_at is not null then 'a closed row never changes'
-      when new.action_id <> old.action_id or new.operation <> old.operation or new.tenant <> old.tenant
-        then 'an identity never changes'
-      when new.fence < old.fence or new.state = 'dispatching'
-        then 'a fence never falls, and every claim adds one'
+declare
+  v_why constant text := case
+    when new.action_id <> old.action_id or new.operation <> old.operation or new.tenant <> old.tenant
+      then 'an identity never changes'
+    when old.closed_at is null then case
+      when new.fence < old.fence or new.state = 'dispatching' then 'a fence never falls, and every claim adds one'
       else format('the state machine has no edge from %s to %s', old.state, new.state) end
-    using errcode = 'OB412';
+    -- An operator's decision to try again.
+    when old.state = 'terminal_failure' and new.state = 'pending' and new.fence = old.fence then null
+    -- The turn in a serial queue, which it gives back.
+    when old.turn and new.turn::int + new.holds::int < 1 + old.holds::int and new.state = old.state
+      and new.fence = old.fence and new.closed_at = old.closed_at and new.lane = old.lane and new.attempts = old.attempts
+      and new.reason is not distinct from old.reason and new.receipt is not distinct from old.receipt then null
+    else 'a closed row never changes' end;
+begin
+  if v_why is not null then
+    raise exception 'update on outbox.delivery is refused: %', v_why using errcode = 'OB412';
+  end if;
+  return null;
 end $$;
 
 create trigger delivery_guard after update on outbox.delivery for each row
   when (
-    -- closed, but for an operator's decision to try again, and for the turn in a serial queue, which it gives back
     old.closed_at is not null
-      and not (old.state = 'terminal_failure' and new.state = 'pending' and new.fence = old.fence)
-      and not (old.turn and new.turn::int + new.holds::int < 1 + old.holds::int and new.state = old.state
-        and new.fence = old.fence and new.closed_at = old.closed_at and new.lane = old.lane and new.attempts = old.attempts
-        and new.reason is not distinct from old.reason and new.receipt is not distinct from old.receipt)
     or new.fence < old.fence
     or new.action_id <> old.action_id or new.operation <> old.operation or new.tenant <> old.tenant
     or old.state <> new.state and (

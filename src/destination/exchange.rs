@@ -71,20 +71,25 @@ impl Destination {
         if limits.leave_by().is_over() {
             return Heard::Nothing(unanswered::too_late(limits));
         }
-        let Some(oauth) = &self.oauth else { return self.let_depart(built, limits, max, reads).await };
-        let token = match oauth.token(limits).await {
-            Ok(token) => token,
-            Err(finding) => return Heard::Nothing(finding),
+        // The ways that few destinations go are boxed: every send would otherwise carry room for all of them.
+        let token = match &self.oauth {
+            None => None,
+            Some(oauth) => match Box::pin(oauth.token(limits)).await {
+                Ok(token) => {
+                    token.write(built.request.headers_mut());
+                    Some((oauth, token))
+                }
+                Err(finding) => return Heard::Nothing(finding),
+            },
         };
-        token.write(built.request.headers_mut());
-        match self.let_depart(built, limits, max, reads).await {
-            Heard::Answer(answer, ticket, mask) => {
+        match (self.let_depart(built, limits, max, reads).await, token) {
+            (Heard::Answer(answer, ticket, mask), Some((oauth, token))) => {
                 if answer.status == StatusCode::UNAUTHORIZED {
                     oauth.forget(&token);
                 }
                 Heard::Answer(answer, ticket, Cow::Owned(mask.and(token.text())))
             }
-            Heard::Nothing(finding) => Heard::Nothing(finding),
+            (heard @ (Heard::Answer(..) | Heard::Nothing(_)), _) => heard,
         }
     }
 
@@ -106,14 +111,14 @@ impl Destination {
             (None, _) => None,
             (Some(carrier), None) => Some(carrier),
             (Some(carrier), Some(choices)) => {
-                match carrier.is_chosen(choices, built.request.uri(), limits, self.oldest).await {
+                match Box::pin(carrier.is_chosen(choices, built.request.uri(), limits, self.oldest)).await {
                     Ok(chosen) => chosen.then_some(carrier),
                     Err(finding) => return Heard::Nothing(finding),
                 }
             }
         };
         if let Some(carrier) = carrier {
-            return carrier.exchange(built, limits, self.oldest, max, &self.mask, reads).await;
+            return Box::pin(carrier.exchange(built, limits, self.oldest, max, &self.mask, reads)).await;
         }
         let Built { mut request, body } = built;
         let ticket = Ticket::new(&mut request, limits.leave_by());

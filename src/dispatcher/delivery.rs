@@ -1,6 +1,7 @@
 //! One claim from beginning to end: `next_step`, a request, `decide`. What comes back is written down by the settler.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -53,7 +54,7 @@ pub async fn deliver(route: Arc<Route>, claimed: Claimed, abandon: &Cancellation
             let limits = Limits { deadline, leave_before };
             // A panic or an abandoned wait is an attempt without an answer: it may have left.
             let unknown = Finding::because(Evidence::NoAnswer, Reason::WorkerLost);
-            let mut finding = guarded(send(&route, &claimed, limits), &claimed, unknown, abandon).await;
+            let mut finding = guarded(Box::pin(send(&route, &claimed, limits)), &claimed, unknown, abandon).await;
             if finding.reason == Some(Reason::LeaseLost) && leave_before < deadline {
                 finding.reason = Some(Reason::KeyWindowClosed);
             }
@@ -62,11 +63,11 @@ pub async fn deliver(route: Arc<Route>, claimed: Claimed, abandon: &Cancellation
             outcome
         }
         Plan::Lookup => {
-            let finding = guarded(look_up(&route, &claimed), &claimed, unsettled(), abandon).await;
+            let finding = guarded(Box::pin(look_up(&route, &claimed)), &claimed, unsettled(), abandon).await;
             conclude(route, claimed, finding, Some(Step::Lookup))
         }
         Plan::Cancel => {
-            let finding = guarded(cancel(&route, &claimed), &claimed, unsettled(), abandon).await;
+            let finding = guarded(Box::pin(cancel(&route, &claimed)), &claimed, unsettled(), abandon).await;
             conclude(route, claimed, finding, Some(Step::Cancel))
         }
     }
@@ -169,7 +170,8 @@ pub fn claim(claimed: &Claimed) -> Claim {
 
 /// What comes of a request, or `otherwise` after a panic or where nobody waits for it any more.
 async fn guarded(
-    request: impl Future<Output = Finding>,
+    // Boxed, because what is spawned is copied as a whole, with room for every kind of request.
+    request: Pin<Box<impl Future<Output = Finding>>>,
     claimed: &Claimed,
     otherwise: Finding,
     abandon: &CancellationToken,
