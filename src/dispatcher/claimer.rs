@@ -170,7 +170,8 @@ impl Claimer {
         let left = self.slots.bytes_left();
         let small = left.small.min(self.settings.body_max_bytes);
         let room = Room { small, large: left.large, body_max: self.settings.body_max_bytes };
-        let claims = match self.ledger.claim_as(mark, &wants, room).await {
+        let claim = self.ledger.claim_as(mark, &wants, room);
+        let claims = match self.health.unless_slow(Who::Claims, claim, || {}).await {
             Ok(claims) => claims,
             Err(error) => {
                 match error.says_undone() {

@@ -9,9 +9,6 @@ use super::reconnect::Outage;
 use crate::ledger::LedgerError;
 use crate::log::events;
 
-/// A settle that takes longer is no settle: nothing is claimed until it has been answered.
-const SLOW: Duration = Duration::from_secs(2);
-
 /// Who asks the ledger.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Who {
@@ -21,11 +18,29 @@ pub enum Who {
     Settles,
 }
 
+impl Who {
+    /// What takes longer is as good as not answered: nothing is claimed, and nothing sent, until it has been. A claim may
+    /// have much to look through, and nothing waits for it but what it claims.
+    const fn slow(self) -> Duration {
+        match self {
+            Self::Claims => Duration::from_secs(10),
+            Self::Settles => Duration::from_secs(2),
+        }
+    }
+
+    const fn asks_for(self) -> &'static str {
+        match self {
+            Self::Claims => "claim",
+            Self::Settles => "settle",
+        }
+    }
+}
+
 #[derive(Default)]
 struct Found {
     claims: Option<Outage>,
     settles: Option<Outage>,
-    /// Settles that take too long, and since when any does.
+    /// Claims and settles that take too long, and since when any does.
     slow: u32,
     slowness: Option<Outage>,
 }
@@ -87,16 +102,16 @@ impl Health {
         self.over(&found, over);
     }
 
-    /// What becomes of a settle. While it takes long nothing is claimed, and `hurry` is called once.
-    pub async fn unless_slow<T>(&self, settle: impl Future<Output = T>, hurry: impl FnOnce()) -> T {
-        let mut settle = std::pin::pin!(settle);
-        if let Ok(done) = tokio::time::timeout(SLOW, &mut settle).await {
+    /// What becomes of what `who` asked. While it takes long nothing is claimed, and `hurry` is called once.
+    pub async fn unless_slow<T>(&self, who: Who, asked: impl Future<Output = T>, hurry: impl FnOnce()) -> T {
+        let mut asked = std::pin::pin!(asked);
+        if let Ok(done) = tokio::time::timeout(who.slow(), &mut asked).await {
             return done;
         }
         {
             let mut found = self.lock();
             if found.is_well() {
-                events::ledger_lost(&format!("no answer to a settle for {} s", SLOW.as_secs()));
+                events::ledger_lost(&format!("no answer to a {} for {} s", who.asks_for(), who.slow().as_secs()));
             }
             found.slow += 1;
             found.slowness.get_or_insert_with(Outage::begin);
@@ -105,7 +120,7 @@ impl Health {
         hurry();
         // Also where it is given up.
         let _over = Slow(self);
-        settle.await
+        asked.await
     }
 
     /// Waits until no evidence waits to be written.
@@ -142,7 +157,7 @@ impl Health {
     }
 }
 
-/// A settle that takes too long, until it is dropped.
+/// A claim or a settle that takes too long, until it is dropped.
 struct Slow<'a>(&'a Health);
 
 impl Drop for Slow<'_> {

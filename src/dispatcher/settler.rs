@@ -165,7 +165,8 @@ impl Settler {
     /// are of the session or of the ledger as a whole; a statement that the server refuses is taken apart.
     async fn settle_once(&self, open: &mut Vec<Outcome>, locked: &mut Vec<Outcome>) -> Result<(), LedgerError> {
         let settlements: Vec<Settlement> = open.iter().map(Outcome::settlement).collect();
-        let settle = self.health.unless_slow(self.ledger.settle(&settlements), || self.journal.hurry());
+        let settle = self.ledger.settle(&settlements);
+        let settle = self.health.unless_slow(Who::Settles, settle, || self.journal.hurry());
         let written = match settle.await {
             Ok(written) => written,
             Err(error) if error.is_session() => return Err(error),

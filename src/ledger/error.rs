@@ -80,104 +80,102 @@ pub enum LedgerError {
     Migration(String),
 }
 
+/// What an error says about the statement, the session and the ledger.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// The session is gone or useless, or there was none: nothing can be said about the statement.
+    Session,
+    /// The same, because the server has no session left for us.
+    Crowd,
+    /// The same, because it is with another cluster.
+    OtherCluster,
+    /// The statement was refused for what passes by itself: somebody else's lock, or the like.
+    Passing,
+    /// It was refused whatever rows it is about: a missing grant or table, a plan that is no more, a disk.
+    Ledger,
+    /// It was refused for its rows.
+    Row,
+    /// This binary and the schema don't fit.
+    Schema,
+    /// Nothing was asked: it is another ledger.
+    OtherLedger,
+    /// The configuration asks for what cannot be.
+    Config,
+    /// The ledger was read, or changed, and not as it should be.
+    Other,
+}
+
+/// What the server's refusal of a statement is about.
+fn refusal(sqlstate: &str) -> Kind {
+    let of = |classes: &[&str]| classes.iter().any(|class| sqlstate.starts_with(class));
+    // 57P01..57P05: shutdown; 25006: read-only; 08: connection; 53: out of resources
+    if of(&["57P", "25006", "08", "53"]) {
+        Kind::Session
+    // lock_not_available, serialization_failure, deadlock_detected, query_canceled
+    } else if of(&["55P03", "40001", "40P01", "57014"]) {
+        Kind::Passing
+    // 0A: feature_not_supported, as of a plan whose result is another by now; 26: a prepared statement that is gone;
+    // 42: names and rights; 58 and XX: the system and what is broken in it
+    } else if of(&["0A", "26", "42", "58", "XX"]) {
+        Kind::Ledger
+    } else {
+        Kind::Row
+    }
+}
+
 impl LedgerError {
+    fn kind(&self) -> Kind {
+        match self {
+            // too_many_connections
+            Self::TurnedAway { sqlstate, .. } if sqlstate == "53300" => Kind::Crowd,
+            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => Kind::Session,
+            Self::Refused { sqlstate, .. } => refusal(sqlstate),
+            Self::OtherCluster(_) => Kind::OtherCluster,
+            Self::OtherLedger { .. } => Kind::OtherLedger,
+            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => Kind::Schema,
+            Self::NoDirectSession(_) => Kind::Config,
+            Self::Unreadable { .. } | Self::Migration(_) => Kind::Other,
+        }
+    }
+
     /// Whether this binary and the schema don't fit, which no waiting mends.
     pub fn is_schema(&self) -> bool {
-        match self {
-            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => true,
-            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
-            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
-            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
-        }
+        self.kind() == Kind::Schema
     }
 
     /// Whether this is not the ledger that it was, which only a person can judge.
     pub fn is_stranger(&self) -> bool {
-        match self {
-            Self::OtherCluster(_) | Self::OtherLedger { .. } => true,
-            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
-            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
-            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
-        }
+        matches!(self.kind(), Kind::OtherCluster | Kind::OtherLedger)
     }
 
     /// Whether the configuration asks for what cannot be.
     pub fn is_config(&self) -> bool {
-        match self {
-            Self::NoDirectSession(_) => true,
-            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
-            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::Refused { .. } | Self::ReadOnly => false,
-            Self::Unreadable { .. } | Self::Migration(_) => false,
-            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
-        }
+        self.kind() == Kind::Config
     }
 
     /// Whether a statement was refused for what passes by itself: somebody else's lock, or the like.
     pub fn passes(&self) -> bool {
-        match self {
-            // lock_not_available, serialization_failure, deadlock_detected, query_canceled
-            Self::Refused { sqlstate, .. } => ["55P03", "40001", "40P01", "57014"].contains(&sqlstate.as_str()),
-            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => false,
-            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
-            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
-            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
-        }
+        self.kind() == Kind::Passing
     }
 
-    /// Whether a statement was refused whatever rows it is about: a missing grant or table, a plan that is no more, a disk.
-    /// It says nothing about a row, and may be over in a moment.
+    /// Whether a statement was refused whatever rows it is about. It says nothing about a row, and may be over in a moment.
     pub fn is_of_the_ledger(&self) -> bool {
-        match self {
-            // 0A: feature_not_supported, as of a plan whose result is another by now; 26: a prepared statement that is
-            // gone; 42: names and rights; 58 and XX: the system and what is broken in it
-            Self::Refused { sqlstate, .. } => {
-                ["0A", "26", "42", "58", "XX"].iter().any(|class| sqlstate.starts_with(class))
-            }
-            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => false,
-            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
-            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
-            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
-        }
+        self.kind() == Kind::Ledger
     }
 
     /// Whether the server itself says that the statement has done nothing. Where the session ended nobody knows.
     pub fn says_undone(&self) -> bool {
-        match self {
-            Self::Refused { .. } => !self.is_session(),
-            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly => false,
-            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
-            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
-            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
-        }
+        matches!(self.kind(), Kind::Passing | Kind::Ledger | Kind::Row)
     }
 
     /// Whether the server has no session left for us.
     pub fn is_crowd(&self) -> bool {
-        match self {
-            // too_many_connections
-            Self::TurnedAway { sqlstate, .. } => sqlstate == "53300",
-            Self::Refused { .. } | Self::Unreachable(_) | Self::ReadOnly => false,
-            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
-            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
-            Self::OtherCluster(_) | Self::OtherLedger { .. } => false,
-        }
+        self.kind() == Kind::Crowd
     }
 
     /// Whether the session itself is gone or useless, so that nothing can be said about the statement.
     pub fn is_session(&self) -> bool {
-        match self {
-            Self::Unreachable(_) | Self::TurnedAway { .. } | Self::ReadOnly | Self::OtherCluster(_) => true,
-            // 57P01..57P05: shutdown; 25006: read-only; 08: connection; 53: out of resources
-            Self::Refused { sqlstate, .. } => {
-                sqlstate.starts_with("57P")
-                    || sqlstate == "25006"
-                    || sqlstate.starts_with("08")
-                    || sqlstate.starts_with("53")
-            }
-            Self::NoSchema | Self::Older { .. } | Self::Newer { .. } => false,
-            Self::Unreadable { .. } | Self::Migration(_) | Self::NoDirectSession(_) => false,
-            Self::OtherLedger { .. } => false,
-        }
+        matches!(self.kind(), Kind::Session | Kind::Crowd | Kind::OtherCluster)
     }
 }
 

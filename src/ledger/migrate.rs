@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use refinery::{Migration, Runner, Target};
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Error};
 
 use super::LedgerError;
 use super::session::{Way, open, session_config, way};
@@ -97,18 +97,18 @@ async fn migrate_alone(client: &mut Client) -> Result<Migrated, LedgerError> {
 }
 
 /// The schema's version; `None` where there is no schema.
-async fn version(client: &Client) -> Result<Option<i32>, LedgerError> {
+pub(super) async fn version(client: &Client) -> Result<Option<i32>, Error> {
     // Unnamed: it may be a pooler's session.
     let there = client.query_typed_one("select to_regprocedure('outbox.schema_version()') is not null", &[]).await?;
     if !there.get::<_, bool>(0) {
         return Ok(None);
     }
-    Ok(Some(client.query_typed_one("select outbox.schema_version()", &[]).await?.try_get(0)?))
+    client.query_typed_one("select outbox.schema_version()", &[]).await?.try_get(0).map(Some)
 }
 
-/// Whether the schema is the one this binary was built for.
-pub(super) async fn check(client: &Client) -> Result<(), LedgerError> {
-    match version(client).await? {
+/// Whether a schema of this version is the one this binary was built for.
+pub(super) fn check(version: Option<i32>) -> Result<(), LedgerError> {
+    match version {
         None => Err(LedgerError::NoSchema),
         Some(has) if has < SCHEMA_VERSION => Err(LedgerError::Older { has, needs: SCHEMA_VERSION }),
         Some(has) if has > SCHEMA_VERSION => Err(LedgerError::Newer { has, knows: SCHEMA_VERSION }),

@@ -24,6 +24,7 @@ mod statement;
 mod stats;
 mod story;
 mod tls;
+mod trust;
 mod values;
 
 use std::sync::Arc;
@@ -46,7 +47,7 @@ pub use overview::{Counts, Filter, Listed, Overview, Page};
 pub use prune::{Keep, Prunable, Pruned};
 pub use queue::{HeldQueue, Mended, Promoted, WAITING_MAX};
 pub use rule::{Decided, Decision, Refusal, Ruling};
-pub use session::connect;
+pub use session::{connect, connect_impatient};
 pub use settle::{History, Settlement, Standing};
 pub use stats::{OpenRows, next_due_in, overdue_elsewhere};
 pub use story::{
@@ -62,7 +63,7 @@ pub struct Ledger {
     crowd: crowd::Crowd,
     /// Whether one of its sessions turned out to lead through a pooler.
     pooled: Arc<AtomicBool>,
-    distrust: statement::Distrust,
+    trust: trust::Trust,
     whereabouts: cluster::Whereabouts,
     worker: String,
 }

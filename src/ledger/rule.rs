@@ -1,6 +1,7 @@
 //! What a person decides about an action: the functions of the schema that say so, and their refusals as values.
 
 use super::param::Param;
+use super::trust::QueryError;
 use super::{Ledger, LedgerError};
 use crate::core::action::ActionId;
 
@@ -124,8 +125,12 @@ fn boxed(param: impl Param + Send + 'static) -> Box<dyn Param + Send> {
 }
 
 /// A refusal of the schema's own (class `OB`) is an answer; everything else is an error.
-fn refusal(error: tokio_postgres::Error) -> Result<Refusal, LedgerError> {
-    match error.as_db_error().filter(|db| db.code().code().starts_with("OB")) {
+fn refusal(error: QueryError) -> Result<Refusal, LedgerError> {
+    let ours = match &error {
+        QueryError::Said(error) => error.as_db_error().filter(|db| db.code().code().starts_with("OB")),
+        QueryError::Silence(_) => None,
+    };
+    match ours {
         Some(db) => Ok(Refusal {
             sqlstate: db.code().code().to_owned(),
             message: db.message().to_owned(),

@@ -18,7 +18,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::cluster::Whereabouts;
 use super::crowd::Crowd;
 use super::error::READ_ONLY;
-use super::statement::Distrust;
+use super::trust::Trust;
 use super::{Ledger, LedgerError, tls};
 use crate::core::dsn;
 use crate::core::target::Secret;
@@ -70,13 +70,27 @@ pub(super) fn local_settings() -> &'static str {
 
 /// A pool of sessions. Opens none yet.
 pub fn connect(url: &Secret, pool_size: u32, worker: impl Into<String>) -> Result<Ledger, LedgerError> {
+    connect_with(url, pool_size, worker.into(), Trust::usual())
+}
+
+/// The same, and a statement may go without an answer for no longer than this: twice as long after each that did.
+pub fn connect_impatient(
+    url: &Secret,
+    pool_size: u32,
+    worker: impl Into<String>,
+    patience: Duration,
+) -> Result<Ledger, LedgerError> {
+    connect_with(url, pool_size, worker.into(), Trust::new(patience))
+}
+
+fn connect_with(url: &Secret, pool_size: u32, worker: String, trust: Trust) -> Result<Ledger, LedgerError> {
     let (config, tls) = session_config(url)?;
     let pooled = Arc::new(AtomicBool::new(false));
     let opened_within = reached_within(&config).saturating_add(OPENED_WITHIN);
     let opener = Opener { tls, pooled: Arc::clone(&pooled) };
     let manager = Manager::from_connect(config, opener, ManagerConfig { recycling_method: RecyclingMethod::Fast });
-    let (found, distrust) = (Arc::clone(&pooled), Distrust::default());
-    let distrusts = distrust.clone();
+    let found = Arc::clone(&pooled);
+    let trusted = trust.clone();
     let whereabouts = Whereabouts::default();
     let expected = whereabouts.clone();
     let pool = Pool::builder(manager)
@@ -90,14 +104,14 @@ pub fn connect(url: &Secret, pool_size: u32, worker: impl Into<String>) -> Resul
                 begun.unwrap_or(Err(HookError::message(MUTE)))
             })
         }))
-        .pre_recycle(Hook::sync_fn(move |_, metrics| match distrusts.trusts(metrics.created) {
+        .pre_recycle(Hook::sync_fn(move |_, metrics| match trusted.trusts(metrics.created) {
             true => Ok(()),
-            false => Err(HookError::message(READ_ONLY)),
+            false => Err(HookError::message("not trusted any more")),
         }))
         .build()
         .map_err(|e| LedgerError::Unreachable(e.to_string()))?;
     let crowd = Crowd::new(pool_size);
-    Ok(Ledger { pool, crowd, pooled, distrust, whereabouts, worker: worker.into() })
+    Ok(Ledger { pool, crowd, pooled, trust, whereabouts, worker })
 }
 
 const MUTE: &str = "the server was reached and did not answer";
@@ -127,7 +141,7 @@ async fn begin(client: &ClientWrapper, pooled: bool, expected: &Whereabouts) -> 
 impl Ledger {
     /// Checks that the schema is there and is the one this binary was built for.
     pub async fn check_schema(&self) -> Result<(), LedgerError> {
-        super::migrate::check(self.session().await?.plain()).await
+        super::migrate::check(self.session().await?.schema_version().await?)
     }
 
     /// Closes the sessions that nobody uses: one whose statement was given up midway would make the next one wait for

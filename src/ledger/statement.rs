@@ -6,22 +6,17 @@
 //! COMMIT leave together, and take no more ways than a prepared one.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 
 use deadpool_postgres::Object;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{Client, Error, IsolationLevel, Row, Statement};
+use tokio_postgres::{Error, IsolationLevel, Row, Statement};
 
 use super::cluster::Whereabouts;
 use super::crowd::Place;
 use super::param::Param;
 use super::session::{Way, local_settings};
+use super::trust::{QueryError, Trust};
 use super::{Ledger, LedgerError};
-use crate::clock::stopwatch;
-
-/// SQLSTATE read_only_sql_transaction: what a session writes to has become a standby.
-const READ_ONLY_TRANSACTION: &str = "25006";
 
 /// A session of the pool, for one verb. It goes back when dropped.
 pub(super) struct Session {
@@ -29,7 +24,7 @@ pub(super) struct Session {
     /// Goes after it.
     _place: Place,
     way: Way,
-    distrust: Distrust,
+    trust: Trust,
     whereabouts: Whereabouts,
 }
 
@@ -48,13 +43,7 @@ impl Ledger {
         };
         // Asked only now: whoever opened this one has told.
         let way = if self.is_pooled() { Way::Pooled } else { Way::Direct };
-        Ok(Session {
-            object,
-            _place: place,
-            way,
-            distrust: self.distrust.clone(),
-            whereabouts: self.whereabouts.clone(),
-        })
+        Ok(Session { object, _place: place, way, trust: self.trust.clone(), whereabouts: self.whereabouts.clone() })
     }
 
     /// Whether sessions lead through a pooler, as far as any has been opened.
@@ -65,21 +54,21 @@ impl Ledger {
 
 impl Session {
     /// A statement made ready: the next step sends it.
-    pub async fn prepare<'s>(&'s self, sql: &'s str) -> Result<Ready<'s>, Error> {
+    pub async fn prepare<'s>(&'s self, sql: &'s str) -> Result<Ready<'s>, QueryError> {
         let prepared = match self.way {
-            Way::Direct => Some(self.object.prepare_cached(sql).await.inspect_err(|error| self.distrust.learn(error))?),
+            Way::Direct => Some(self.trust.answer(self.object.prepare_cached(sql)).await?),
             Way::Pooled => None,
         };
         Ok(Ready { session: self, sql, prepared })
     }
 
     /// The rows of a statement, in a transaction of its own.
-    pub async fn query(&self, sql: &str, params: &[&dyn Param]) -> Result<Vec<Row>, Error> {
+    pub async fn query(&self, sql: &str, params: &[&dyn Param]) -> Result<Vec<Row>, QueryError> {
         self.prepare(sql).await?.query(params).await
     }
 
     /// As [`Self::query`], of a statement that gives at most one row.
-    pub async fn query_opt(&self, sql: &str, params: &[&dyn Param]) -> Result<Option<Row>, Error> {
+    pub async fn query_opt(&self, sql: &str, params: &[&dyn Param]) -> Result<Option<Row>, QueryError> {
         Ok(self.query(sql, params).await?.into_iter().next())
     }
 
@@ -88,21 +77,22 @@ impl Session {
         self.query_opt(sql, params).await?.ok_or(LedgerError::Unreadable { what: "an answer that always has a row" })
     }
 
-    /// For single unnamed statements that no setting matters to.
-    pub fn plain(&self) -> &Client {
-        &self.object
+    /// The schema's version; `None` where there is no schema.
+    pub async fn schema_version(&self) -> Result<Option<i32>, QueryError> {
+        self.trust.answer(super::migrate::version(&self.object)).await
     }
 
     /// Begins a transaction of several statements.
-    pub async fn transaction(&mut self) -> Result<Transaction<'_>, Error> {
-        let begun = self.object.build_transaction().start().await?;
-        Transaction::set_up(begun, self.way, self.distrust.clone(), &self.whereabouts).await
+    pub async fn transaction(&mut self) -> Result<Transaction<'_>, QueryError> {
+        let begun = self.trust.answer(self.object.build_transaction().start()).await?;
+        Transaction::set_up(begun, self.way, &self.trust, &self.whereabouts).await
     }
 
     /// Begins one that sees the same from its first statement to its last, and writes nothing.
-    pub async fn snapshot(&mut self) -> Result<Transaction<'_>, Error> {
+    pub async fn snapshot(&mut self) -> Result<Transaction<'_>, QueryError> {
         let begun = self.object.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
-        Transaction::set_up(begun.start().await?, self.way, self.distrust.clone(), &self.whereabouts).await
+        let begun = self.trust.answer(begun.start()).await?;
+        Transaction::set_up(begun, self.way, &self.trust, &self.whereabouts).await
     }
 
     async fn unnamed(&self, sql: &str, params: &[&dyn Param]) -> Result<Vec<Row>, Error> {
@@ -113,7 +103,7 @@ impl Session {
         let (begun, same, rows, committed) = tokio::join!(
             biased;
             self.object.batch_execute(&begin),
-            self.whereabouts.compare(self.plain()),
+            self.whereabouts.compare(&**self.object),
             self.object.query_typed(sql, &params),
             self.object.batch_execute("commit"),
         );
@@ -135,80 +125,62 @@ pub(super) struct Ready<'s> {
 
 impl Ready<'_> {
     /// Its rows, in a transaction of its own. It is on its way after the first poll.
-    pub async fn query(&self, params: &[&dyn Param]) -> Result<Vec<Row>, Error> {
-        let rows = match &self.prepared {
+    pub async fn query(&self, params: &[&dyn Param]) -> Result<Vec<Row>, QueryError> {
+        let session = self.session;
+        match &self.prepared {
             Some(statement) => {
                 let params: Vec<&(dyn ToSql + Sync)> = params.iter().map(|param| *param as _).collect();
-                self.session.object.query(statement, &params).await
+                session.trust.answer(session.object.query(statement, &params)).await
             }
-            None => self.session.unnamed(self.sql, params).await,
-        };
-        rows.inspect_err(|error| self.session.distrust.learn(error))
+            None => session.trust.answer(session.unnamed(self.sql, params)).await,
+        }
     }
 }
 
 /// Several statements. Rolled back when dropped; unnamed statements whatever the session.
 pub(super) struct Transaction<'a> {
     transaction: deadpool_postgres::Transaction<'a>,
-    distrust: Distrust,
+    trust: &'a Trust,
 }
 
 impl<'a> Transaction<'a> {
     async fn set_up(
         transaction: deadpool_postgres::Transaction<'a>,
         way: Way,
-        distrust: Distrust,
+        trust: &'a Trust,
         whereabouts: &Whereabouts,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self, QueryError> {
         match way {
             Way::Direct => {}
             Way::Pooled => {
-                transaction.batch_execute(local_settings()).await?;
-                whereabouts.compare(&*transaction).await?;
+                trust.answer(transaction.batch_execute(local_settings())).await?;
+                trust.answer(whereabouts.compare(&*transaction)).await?;
             }
         }
-        Ok(Self { transaction, distrust })
+        Ok(Self { transaction, trust })
     }
 
     /// The rows of a statement.
-    pub async fn query(&self, sql: &str, params: &[&dyn Param]) -> Result<Vec<Row>, Error> {
-        let rows = self.transaction.query_typed(sql, &typed(params)).await;
-        rows.inspect_err(|error| self.distrust.learn(error))
+    pub async fn query(&self, sql: &str, params: &[&dyn Param]) -> Result<Vec<Row>, QueryError> {
+        self.trust.answer(self.transaction.query_typed(sql, &typed(params))).await
     }
 
     /// Of a statement that gives at most one row.
-    pub async fn query_opt(&self, sql: &str, params: &[&dyn Param]) -> Result<Option<Row>, Error> {
+    pub async fn query_opt(&self, sql: &str, params: &[&dyn Param]) -> Result<Option<Row>, QueryError> {
         Ok(self.query(sql, params).await?.into_iter().next())
     }
 
     /// Takes it back.
-    pub async fn rollback(self) -> Result<(), Error> {
-        self.transaction.rollback().await
+    pub async fn rollback(self) -> Result<(), QueryError> {
+        self.trust.answer(self.transaction.rollback()).await
     }
 
     /// Makes it durable.
-    pub async fn commit(self) -> Result<(), Error> {
-        self.transaction.commit().await
+    pub async fn commit(self) -> Result<(), QueryError> {
+        self.trust.answer(self.transaction.commit()).await
     }
 }
 
 fn typed<'a>(params: &[&'a dyn Param]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
     params.iter().map(|param| (*param as _, param.sql_type())).collect()
-}
-
-/// Sessions older than this moment are not used again: one of them was found to be read-only, as after a failover.
-#[derive(Clone, Default)]
-pub(super) struct Distrust(Arc<Mutex<Option<Instant>>>);
-
-impl Distrust {
-    fn learn(&self, error: &Error) {
-        if error.code().is_some_and(|code| code.code() == READ_ONLY_TRANSACTION) {
-            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(stopwatch());
-        }
-    }
-
-    /// Whether a session that was opened then may be used.
-    pub fn trusts(&self, opened: Instant) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_none_or(|since| opened > since)
-    }
 }

@@ -234,3 +234,47 @@ async fn b43_a_listening_session_that_says_nothing_any_more_holds_up_no_claim() 
     daemon.logged("doorbell back", 2 * SOON).await.expect("back");
     assert_eq!(lines_of(&daemon.log(), "ledger lost").len(), 0, "{}", daemon.log());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b44_a_session_that_says_nothing_any_more_is_given_up_and_another_one_asked() {
+    let (world, _cluster, admin) = own_server().await;
+    let proxy = Proxy::start(&world.url).await.expect("a way");
+    let patience = Duration::from_millis(500);
+    let ledger = ledger::connect_impatient(&Secret::new(&proxy.url), 2, "tests", patience).expect("a pool");
+    ledger.check_schema().await.expect("an answer");
+    let pids = "select coalesce(sum(pid), 0) from pg_stat_activity where application_name = 'outboxd'";
+    let first = count(&admin, pids).await;
+    // Bytes are taken as ever, so neither TCP nor the server finds anything wrong.
+    proxy.freeze();
+    let silence = ledger.check_schema().await.expect_err("no answer");
+    assert!(silence.is_session() && !silence.says_undone(), "nobody knows what came of it: {silence}");
+    proxy.let_go();
+    ledger.check_schema().await.expect("an answer");
+    let wait = async {
+        while [0, first].contains(&count(&admin, pids).await) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(SOON, wait).await.expect("another session");
+    let sessions = "select count(*) from pg_stat_activity where application_name = 'outboxd'";
+    until_count(&admin, sessions, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b83_a_claim_that_is_not_answered_is_told_once_and_so_is_its_answer() {
+    let (mut world, _cluster, admin) = own_server().await;
+    let proxy = Proxy::start(&world.url).await.expect("a way");
+    world.url = proxy.url.clone();
+    let daemon = world.daemon().await;
+    // Only claims say that.
+    proxy.hold_answers_with("note.publish");
+    enqueue(&admin, 0..3).await;
+    daemon.logged("ledger lost", SOON).await.expect("told");
+    assert_eq!(world.fake.seen().len(), 0);
+    proxy.let_go();
+    daemon.logged("ledger back", SOON).await.expect("told");
+    until_count(&admin, DONE, 3).await;
+    assert_eq!((world.fake.effects().len(), world.fake.duplicates()), (3, 0));
+    let lost = lines_of(&daemon.log(), "ledger lost");
+    assert!(lost.len() == 1 && lost[0].to_string().contains("no answer to a claim"), "{lost:?}");
+}
