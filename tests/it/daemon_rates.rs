@@ -137,7 +137,7 @@ async fn r15_what_a_claim_brings_that_was_under_way_when_patience_was_asked_for_
     world
         .until_true("exists (select from pg_locks where relation = 'outbox.revocation'::regclass and not granted)")
         .await;
-    let told = SystemTime::now();
+    let told = outboxd::clock::wall();
     gate.open();
     daemon.logged("destination throttled", SOON).await.expect("told to be patient");
     admin.batch_execute("commit").await.expect("let go");
