@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::Exit;
 use super::print::screen::Screen;
 use super::print::table::{Side, Table};
+use super::{Exit, print};
 use crate::proving::{bench, fair, flow};
 
 /// What is measured.
@@ -72,14 +72,14 @@ async fn drain(actions: u64, in_flight: u32, json: bool) -> Measured {
     let drain = bench::drain(&std::env::current_exe()?, actions, in_flight, json).await?;
     let value = serde_json::to_value(&drain)?;
     if json {
-        println!("{value}");
+        print::line(&value.to_string());
     } else if let Some(figures) = value.as_object() {
         let mut table = comfy_table::Table::new();
         table.load_preset(comfy_table::presets::NOTHING);
         for (name, figure) in figures {
             table.add_row([name.replace('_', " "), figure.to_string()]);
         }
-        println!("{table}");
+        print::line(&table.to_string());
     }
     Ok(())
 }
@@ -87,7 +87,7 @@ async fn drain(actions: u64, in_flight: u32, json: bool) -> Measured {
 async fn flow(seconds: u64, json: bool) -> Measured {
     let flow = flow::flow(&std::env::current_exe()?, Duration::from_secs(seconds)).await?;
     if json {
-        println!("{}", serde_json::to_value(&flow)?);
+        print::line(&serde_json::to_string(&flow)?);
         return Ok(());
     }
     let names = ["destination", "actions", "attempts", "requests", "effects", "duplicates", "doubts", "reviews"];
@@ -103,20 +103,20 @@ async fn flow(seconds: u64, json: bool) -> Measured {
         let (destination, state) = (of.destination.to_owned(), of.state.clone());
         table.row([destination, actions, attempts, requests, effects, duplicates, doubts, reviews, state]);
     }
-    print!("{}", table.show(Screen::of_stdout()));
-    println!("\nfrom commit to confirmed, healthy");
+    print::out(&table.show(Screen::of_stdout()));
+    print::line("\nfrom commit to confirmed, healthy");
     for (name, of) in [("alone", flow.alone), ("beside the others", flow.beside)] {
-        println!("  {name:18} {} actions   p50 {} ms   p99 {} ms", of.actions, of.p50_ms, of.p99_ms);
+        print::line(&format!("  {name:18} {} actions   p50 {} ms   p99 {} ms", of.actions, of.p50_ms, of.p99_ms));
     }
-    println!("  ratio              p50 {}   p99 {}", flow.p50_ratio, flow.p99_ratio);
-    println!("\n{} lines of log at info and above, {} MiB at most", flow.log_lines, flow.rss_mb);
+    print::line(&format!("  ratio              p50 {}   p99 {}", flow.p50_ratio, flow.p99_ratio));
+    print::line(&format!("\n{} lines of log at info and above, {} MiB at most", flow.log_lines, flow.rss_mb));
     Ok(())
 }
 
 async fn fair(floods: &[i64], json: bool) -> Measured {
     let measured = fair::fair(floods).await?;
     if json {
-        println!("{}", serde_json::json!({ "floods": measured }));
+        print::line(&serde_json::json!({ "floods": measured }).to_string());
         return Ok(());
     }
     let mut table = Table::new(&[
@@ -129,6 +129,6 @@ async fn fair(floods: &[i64], json: bool) -> Measured {
         let (p50, p90) = (of.claim_p50_ms.to_string(), of.claim_p90_ms.to_string());
         table.row([of.flood.to_string(), p50, p90, of.claims_until_all_had_theirs.to_string()]);
     }
-    print!("{}", table.show(Screen::of_stdout()));
+    print::out(&table.show(Screen::of_stdout()));
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Exit, interrupted};
+use super::{Exit, interrupted, print};
 use crate::proving::drill;
 
 /// How hard.
@@ -74,7 +74,7 @@ pub async fn run(options: Options) -> Exit {
     let drill = async {
         let binary = std::env::current_exe()?;
         match storm(&options) {
-            Some(storm) => print(&drill::run(&binary, storm).await?, &options),
+            Some(storm) => print_storm(&drill::run(&binary, storm).await?, &options),
             None => print_failover(&drill::fail_over(&binary, options.seed).await?, &options),
         }
     };
@@ -128,14 +128,14 @@ fn storm(options: &Options) -> Option<drill::Options> {
 
 type Fault = Box<dyn Error + Send + Sync>;
 
-fn print(report: &drill::Report, options: &Options) -> Result<Exit, Fault> {
+fn print_storm(report: &drill::Report, options: &Options) -> Result<Exit, Fault> {
     if let Some(file) = &options.html {
         std::fs::write(file, drill::html_page(report))?;
     }
     if options.json {
-        println!("{}", serde_json::to_string(report)?);
+        print::line(&serde_json::to_string(report)?);
     } else {
-        println!("{}", drill::show_report(report));
+        print::line(&drill::show_report(report));
     }
     if report.is_well() {
         return Ok(Exit::Done);
@@ -148,9 +148,9 @@ fn print_failover(failover: &drill::Failover, options: &Options) -> Result<Exit,
     if let Some(file) = &options.html {
         std::fs::write(file, drill::html_failover(failover))?;
     }
-    match options.json {
-        true => println!("{}", serde_json::to_string(failover)?),
-        false => println!("{}", drill::show_failover(failover)),
-    }
+    print::line(&match options.json {
+        true => serde_json::to_string(failover)?,
+        false => drill::show_failover(failover),
+    });
     Ok(if failover.is_well() { Exit::Done } else { Exit::Failed })
 }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{ConfigFile, Exit, set_up};
+use super::{ConfigFile, Exit, print, set_up};
 use crate::config::Secrets;
 use crate::ledger;
 
@@ -24,18 +24,19 @@ pub async fn run(options: &Options) -> Exit {
     };
     let url = config.database.direct_url.as_ref().unwrap_or(&config.database.url);
     match ledger::migrate(url).await {
-        Ok(done) if done.from == done.to => println!("the outbox schema is at version {}; nothing to do", done.to),
-        Ok(done) => println!("the outbox schema is at version {} now (it was at {})", done.to, done.from),
+        Ok(done) if done.from == done.to => {
+            print::line(&format!("the outbox schema is at version {}; nothing to do", done.to));
+        }
+        Ok(done) => {
+            print::line(&format!("the outbox schema is at version {} now (it was at {})", done.to, done.from));
+        }
         Err(error) => return set_up::failed("bring the schema up to date", &error),
     }
     if !options.accept_timeline {
         return Exit::Done;
     }
     match ledger::accept_cluster(url).await {
-        Ok(cluster) => {
-            println!("daemons may run on this cluster from now on: {cluster}");
-            Exit::Done
-        }
+        Ok(cluster) => print::line(&format!("daemons may run on this cluster from now on: {cluster}")),
         Err(error) => set_up::failed("accept this cluster", &error),
     }
 }

@@ -208,7 +208,7 @@ impl Claimer {
                 }
                 self.rates.spend(route.destination_index, route.operation_number);
             }
-            self.pauses.claimed(route.destination_index, claimed.lease.asked_at);
+            self.pauses.claimed(route.destination_index, &claimed.lease);
             match Writes::first(&plan, &claimed, route) {
                 Some(writes) => first.entry((stream.operation, writes)).or_default().push((claimed, slot)),
                 None => self.deliveries.start(route, claimed, slot),

@@ -88,8 +88,8 @@ pub struct Pause {
     pub next_probe: Uptime,
     /// Probes that did not end it.
     pub probes: u32,
-    /// A probe is under way.
-    probing: bool,
+    /// A probe is under way, until then at most: the end of its lease, whatever becomes of who carries it out.
+    probing_until: Option<Uptime>,
     /// Waits so far, for the length of the next one.
     waits: u32,
 }
@@ -97,19 +97,19 @@ pub struct Pause {
 impl Pause {
     fn begin(cause: Cause, now: Uptime, dice: Dice) -> Self {
         let next_probe = now.plus(PROBES.delay(1, dice));
-        Self { cause, since: now, next_probe, probes: 0, probing: false, waits: 1 }
+        Self { cause, since: now, next_probe, probes: 0, probing_until: None, waits: 1 }
     }
 
-    /// The time of its next probe; `None` while one is under way.
-    pub fn waits_until(&self) -> Option<Uptime> {
-        (!self.probing).then_some(self.next_probe)
+    /// When it may be probed next: after the wait, and not beside another probe.
+    pub fn waits_until(&self) -> Uptime {
+        self.probing_until.map_or(self.next_probe, |end| self.next_probe.max(end))
     }
 
     fn probe_did_not_end_it(&mut self, now: Uptime, dice: Dice) {
         self.waits = self.waits.saturating_add(1);
         self.probes = self.probes.saturating_add(1);
         self.next_probe = now.plus(PROBES.delay(self.waits, dice));
-        self.probing = false;
+        self.probing_until = None;
     }
 }
 
@@ -157,7 +157,7 @@ impl Standing {
         match self.now {
             _ if self.patient_until.is_some_and(|until| now < until) => 0,
             None => u32::MAX,
-            Some(pause) => u32::from(!pause.probing && now >= pause.next_probe),
+            Some(pause) => u32::from(now >= pause.waits_until()),
         }
     }
 
@@ -167,7 +167,10 @@ impl Standing {
         let patient = self.patient_until.filter(|until| now < *until);
         let at = match (self.now, patient) {
             (None, patient) => patient,
-            (Some(pause), patient) => pause.waits_until().map(|probe| patient.map_or(probe, |until| probe.max(until))),
+            (Some(pause), patient) => {
+                let probe = pause.waits_until();
+                Some(patient.map_or(probe, |until| probe.max(until)))
+            }
         };
         at.filter(|at| now < *at)
     }
@@ -179,10 +182,10 @@ impl Standing {
         before
     }
 
-    /// A claim has been made: where it has been paused since before, that is the probe.
-    pub fn claimed(&mut self, claimed_at: Uptime) {
+    /// A claim has been made, and holds until `end`: where it has been paused since before, that is the probe.
+    pub fn claimed(&mut self, claimed_at: Uptime, end: Uptime) {
         if let Some(pause) = self.now.as_mut().filter(|pause| claimed_at >= pause.since) {
-            pause.probing = true;
+            pause.probing_until = Some(end);
         }
     }
 
@@ -204,11 +207,11 @@ impl Standing {
     /// What a request has said that was claimed at `claimed_at`. Those that were under way when a pause began are no
     /// probes of it.
     pub fn learnt(&mut self, word: Word, claimed_at: Uptime, now: Uptime, dice: Dice) -> Change {
-        let was_probe = self.now.is_some_and(|pause| pause.probing && claimed_at >= pause.since);
+        let was_probe = self.now.is_some_and(|pause| pause.probing_until.is_some() && claimed_at >= pause.since);
         match word {
             Word::Nothing => {
                 if let Some(pause) = self.now.as_mut().filter(|_| was_probe) {
-                    pause.probing = false;
+                    pause.probing_until = None;
                 }
                 Change::None
             }

@@ -14,6 +14,9 @@ struct Trial {
     now: Uptime,
 }
 
+/// Of every claim.
+const LEASE: Duration = Duration::from_secs(30);
+
 impl Trial {
     fn new() -> Self {
         Self { standing: Standing::default(), now: Uptime::now() }
@@ -24,9 +27,13 @@ impl Trial {
         self
     }
 
+    fn claimed(&mut self, at: Uptime) {
+        self.standing.claimed(at, at.plus(LEASE));
+    }
+
     /// Claimed now, and this came of it at once.
     fn hears(&mut self, word: Word) -> Change {
-        self.standing.claimed(self.now);
+        self.claimed(self.now);
         self.standing.learnt(word, self.now, self.now, Dice::new(HALF))
     }
 
@@ -41,7 +48,7 @@ impl Trial {
     }
 
     fn probe_in(&self) -> f64 {
-        self.standing.pause().and_then(|p| p.waits_until()).expect("a wait").since(self.now).as_secs_f64()
+        self.standing.pause().expect("a wait").waits_until().since(self.now).as_secs_f64()
     }
 
     fn is_paused(&self) -> Option<Why> {
@@ -77,7 +84,7 @@ fn b60_probes_are_single_jittered_and_double_up_to_half_a_minute() {
         let wait = trial.probe_in();
         waits.push(wait);
         assert_eq!(trial.after(wait).takes(), 1);
-        trial.standing.claimed(trial.now);
+        trial.claimed(trial.now);
         assert_eq!(trial.takes(), 0, "one at a time");
         assert_eq!(trial.hears(trouble(Why::Unreachable)), Change::Probed);
     }
@@ -152,15 +159,26 @@ fn r15_a_probe_that_sends_nothing_leaves_its_turn_to_the_next() {
     let mut trial = Trial::new();
     trial.hears(trouble(Why::Credentials));
     let before = trial.now.minus(Duration::from_secs(1));
-    trial.after(1.0).standing.claimed(before);
+    trial.after(1.0).claimed(before);
     assert_eq!(trial.takes(), 1, "a claim that was on its way when the pause began is no probe");
     let now = trial.now;
-    trial.standing.claimed(now);
+    trial.claimed(now);
     assert_eq!(trial.takes(), 0);
     assert_eq!(trial.hears(Word::Nothing), Change::None);
     assert_eq!(trial.takes(), 1);
     assert_eq!(trial.hears(Word::Unheard), Change::Probed, "a question without an answer was one");
     assert_eq!(trial.takes(), 0);
+}
+
+#[test]
+fn a_probe_that_nothing_is_heard_of_is_over_with_its_lease() {
+    let mut trial = Trial::new();
+    trial.hears(trouble(Why::Credentials));
+    let wait = trial.probe_in();
+    trial.after(wait);
+    trial.claimed(trial.now);
+    assert_eq!((trial.takes(), trial.standing.opens_at(trial.now)), (0, Some(trial.now.plus(LEASE))));
+    assert_eq!(trial.after(LEASE.as_secs_f64()).takes(), 1, "whoever carried it out is gone");
 }
 
 #[test]

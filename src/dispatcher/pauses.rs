@@ -15,6 +15,7 @@ use crate::core::contract::Scope;
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::reason::Reason;
 use crate::core::retry::Dice;
+use crate::ledger::Lease;
 use crate::log::events;
 
 /// How each destination stands, by its number.
@@ -103,8 +104,8 @@ impl Pauses {
     }
 
     /// A claim for the destination has been made: where it is paused, that is the probe.
-    pub fn claimed(&self, destination: usize, claimed_at: Uptime) {
-        self.lock().destinations[destination].claimed(claimed_at);
+    pub fn claimed(&self, destination: usize, lease: &Lease) {
+        self.lock().destinations[destination].claimed(lease.asked_at, lease.deadline);
     }
 
     /// How long the destination has been paused within the last `age`, since this daemon was started.

@@ -21,3 +21,8 @@ pub fn out(text: &str) -> Exit {
         }
     }
 }
+
+/// The same with the end of its line.
+pub fn line(text: &str) -> Exit {
+    out(&format!("{text}\n"))
+}
