@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use outboxd::proving::daemon::Daemon;
 use outboxd::proving::fake::{Behaviour, Gate};
+use outboxd::proving::session;
 use rustix::process::Signal;
 use serde_json::Value;
 use uuid::Uuid;
@@ -242,6 +243,24 @@ async fn r11_a_journal_that_cannot_be_used_stops_the_start_and_says_why() {
     assert_eq!(daemon.ended(SOON).await.expect("it ends").code(), Some(1));
     assert!(daemon.log().contains("cannot be used"), "{}", daemon.log());
     assert_eq!(world.command("check", &world.config()).await.status.code(), Some(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn r11_a_row_that_somebody_keeps_locked_holds_up_a_replay_and_that_is_told() {
+    let (world, gate) = journaled("600s").await;
+    let action = answered_and_killed(&world, &gate).await;
+    open(&world).await;
+    let admin = session::connect(&world.db.url).await.expect("a session");
+    admin.batch_execute("begin; select from outbox.delivery for update").await.expect("locked");
+    let daemon = world.start();
+    daemon.logged("ledger lost", SOON).await.expect("told");
+    let lost = lines_of(&daemon.log(), "ledger lost");
+    assert!(lost.len() == 1 && lost[0].to_string().contains("lock timeout"), "{lost:?}");
+    admin.batch_execute("rollback").await.expect("let go");
+    world.until(action, "succeeded").await;
+    let told = replayed(&daemon).await;
+    assert_eq!((&told["outcomes"], &told["written"]), (&Value::from(1), &Value::from(1)));
+    daemon.logged("ledger back", SOON).await.expect("told");
 }
 
 #[tokio::test(flavor = "multi_thread")]

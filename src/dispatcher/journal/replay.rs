@@ -14,6 +14,8 @@ use crate::log::events::{self, About, Replayed};
 
 /// Between two tries at a row that somebody else has locked; each try waits for the lock itself.
 const LOCKED: Duration = Duration::from_millis(100);
+/// So many tries in silence. Nothing is claimed meanwhile, so then it is an outage, and told as one.
+const TRIES: u32 = 8;
 /// How far back claims of a worker that is gone are looked for: longer than any lease.
 const LONG_AGO: Duration = Duration::from_secs(86_400);
 
@@ -31,7 +33,8 @@ impl Journal {
     /// ledger doesn't answer it goes on where it stopped.
     ///
     /// # Errors
-    /// Of the session and of the ledger as a whole; and where the file was written for another ledger.
+    /// Of the session and of the ledger as a whole, and where somebody else keeps a row locked; and where the file was
+    /// written for another ledger.
     pub(in crate::dispatcher) async fn replay(&self, ledger: &Ledger, id: Uuid) -> Result<(), LedgerError> {
         let Some(inner) = &self.0 else { return Ok(()) };
         inner.lock().ledger = Some(id);
@@ -79,9 +82,12 @@ impl Journal {
 }
 
 async fn write_down(ledger: &Ledger, kept: &Kept, telling: &Telling) -> Result<Fate, LedgerError> {
+    let mut tries = 0;
     loop {
+        tries += 1;
         match try_to_write_down(ledger, kept, telling).await {
-            Err(error) if error.passes() => tokio::time::sleep(LOCKED).await,
+            Err(error) if error.passes() && tries < TRIES => tokio::time::sleep(LOCKED).await,
+            Err(error) if error.passes() => return Err(error),
             Err(error) if error.is_session() || error.is_of_the_ledger() => return Err(error),
             Err(error) => {
                 telling.refused_of(about(kept), kept.evidence, &error);
