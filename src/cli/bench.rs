@@ -61,10 +61,7 @@ pub async fn run(options: Options) -> Exit {
     };
     match measured {
         Ok(()) => Exit::Done,
-        Err(error) => {
-            eprintln!("failed to measure: {error}");
-            Exit::Failed
-        }
+        Err(error) => print::failed("measure", &*error),
     }
 }
 

@@ -38,16 +38,7 @@ pub async fn run(options: Options) -> Exit {
     };
     match ended.and_then(|ended| tell(&ended, json)) {
         Ok(exit) => exit,
-        Err(error) => {
-            eprint!("failed to run the demo: {error}");
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                eprint!(": {error}");
-                cause = error.source();
-            }
-            eprintln!();
-            Exit::Failed
-        }
+        Err(error) => print::failed("run the demo", &*error),
     }
 }
 

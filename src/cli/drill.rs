@@ -85,16 +85,7 @@ pub async fn run(options: Options) -> Exit {
     };
     match ended {
         Ok(exit) => exit,
-        Err(error) => {
-            eprint!("failed to run the drill: {error}");
-            let mut cause = error.source();
-            while let Some(error) = cause {
-                eprint!(": {error}");
-                cause = error.source();
-            }
-            eprintln!();
-            Exit::Failed
-        }
+        Err(error) => print::failed("run the drill", &*error),
     }
 }
 

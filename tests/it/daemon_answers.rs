@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use outboxd::proving::fake::{Behaviour, RetryAfter, Seen};
+use outboxd::proving::fake::{Behaviour, Fake, RetryAfter, Seen};
 
 use crate::support::World;
 use crate::support::world::{SOON, keyed, lines_of};
@@ -200,13 +200,8 @@ async fn r15_a_probe_that_sends_nothing_does_not_pause_the_destination_for_ever(
 async fn a_paused_destination_does_not_hold_up_another_one() {
     let mut world = World::new().await;
     world.dispatcher = "poll_interval = \"1s\"".into();
-    let other = outboxd::proving::fake::Fake::start().await.expect("another destination");
-    world.contract.push_str(&format!(
-        "\n[destination.other]\nbase_url = {:?}\n[operation.\"note.other\"]\ndestination = \"other\"\n\
-         request = {{ method = \"POST\", path = \"/\" }}\ncontract = \"test\"\nmeaning = \"x\"\nowner = \"tests\"\n{}",
-        other.base_url(),
-        keyed("1s", "")
-    ));
+    let other = Fake::start().await.expect("another destination");
+    world.elsewhere(&other);
     world.fake.behave(|_, _| Behaviour::refuse(401));
     world.enqueue_many("n", 20).await;
     let daemon = world.daemon().await;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use outboxd::proving::fake::{Behaviour, Gate, RetryAfter};
+use outboxd::proving::fake::{Behaviour, Fake, Gate, RetryAfter};
 
 use crate::support::World;
 use crate::support::world::{SOON, keyed};
@@ -35,13 +35,8 @@ async fn a_rate_is_never_exceeded_and_everything_goes_out_under_it() {
 async fn lookups_count_under_a_rate_and_a_slow_one_does_not_hold_up_another_destination() {
     let mut world = World::new().await;
     world.destination = "rate = \"1/h burst 3\"".into();
-    let other = outboxd::proving::fake::Fake::start().await.expect("another destination");
-    world.contract.push_str(&format!(
-        "\n[destination.other]\nbase_url = {:?}\n[operation.\"note.other\"]\ndestination = \"other\"\n\
-         request = {{ method = \"POST\", path = \"/\" }}\ncontract = \"test\"\nmeaning = \"x\"\nowner = \"tests\"\n{}",
-        other.base_url(),
-        keyed("1s", "")
-    ));
+    let other = Fake::start().await.expect("another destination");
+    world.elsewhere(&other);
     world.enqueue_many("n", 30).await;
     let _daemon = world.daemon().await;
     world.fake.wait_seen(3).await.expect("a burst");

@@ -3,7 +3,7 @@
 
 use outboxd::proving::fake::{Behaviour, Reply};
 
-use crate::support::world::{SOON, keyed};
+use crate::support::world::{ASKED, SOON, keyed};
 use crate::support::{Shelf, World};
 
 const REPLAYS: &str = r#"
@@ -83,20 +83,6 @@ async fn r16_a_confirmation_that_echoes_something_else_is_for_a_person() {
         daemon.logged("action held for review", SOON).await.expect("logged");
     }
 }
-
-const ASKED: &str = r#"
-[contract."test"]
-reconcile = ["lookup", "review"]
-ref = { place = "json:/reference" }
-[contract."test".lookup]
-by = "ref"
-request = { method = "GET", path = "/notes", query = { reference = "{ref}" } }
-found = { status = "200", json = { "/items/0/id" = "*" } }
-absent = { status = "200", json = { "/items" = "[]" } }
-first_after = "300ms"
-repeat = ["100ms"]
-absence = "after:200ms"
-"#;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn r22_a_cancelled_action_in_doubt_is_asked_about_and_ends_as_what_is_true() {

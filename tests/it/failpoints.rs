@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use tokio::process::Command;
 use uuid::Uuid;
 
-use crate::support::world::{KEYED, NOTHING_PROMISED, SOON, keyed};
+use crate::support::world::{ASKED, KEYED, NOTHING_PROMISED, SOON, keyed};
 use crate::support::{Shelf, World};
 
 /// What the destination promises.
@@ -32,21 +32,6 @@ enum Fate {
     Dies,
     SleepsPastItsLease,
 }
-
-const ASKED: &str = r#"
-[contract."test"]
-reconcile = ["lookup", "review"]
-ref = { place = "json:/reference" }
-[contract."test".lookup]
-by = "ref"
-request = { method = "GET", path = "/notes", query = { reference = "{ref}" } }
-found = { status = "200", json = { "/items/0/id" = "*" } }
-absent = { status = "200", json = { "/items" = "[]" } }
-receipt = "json:/items/0/id"
-first_after = "50ms"
-repeat = ["100ms"]
-absence = "after:200ms"
-"#;
 
 async fn world(kind: Kind) -> World {
     let mut world = World::new().await;

@@ -1,5 +1,6 @@
 //! What people read: ages and times in words, tables, text from outside made safe, and what a screen can show.
 
+use std::error::Error;
 use std::io::Write as _;
 
 use super::Exit;
@@ -25,4 +26,16 @@ pub fn out(text: &str) -> Exit {
 /// The same with the end of its line.
 pub fn line(text: &str) -> Exit {
     out(&format!("{text}\n"))
+}
+
+/// Says what could not be done, and why: the error and its causes, in one line.
+pub fn failed(what: &str, error: &dyn Error) -> Exit {
+    let mut text = format!("failed to {what}: {error}");
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    eprintln!("{text}");
+    Exit::Failed
 }

@@ -45,6 +45,22 @@ key = { mode = "dedupe", place = "header:Idempotency-Key", window = "24h", margi
 receipt = { id = "json:/id" }
 "#;
 
+/// A destination that can be asked, by the reference that stands in the body.
+pub const ASKED: &str = r#"
+[contract."test"]
+reconcile = ["lookup", "review"]
+ref = { place = "json:/reference" }
+[contract."test".lookup]
+by = "ref"
+request = { method = "GET", path = "/notes", query = { reference = "{ref}" } }
+found = { status = "200", json = { "/items/0/id" = "*" } }
+absent = { status = "200", json = { "/items" = "[]" } }
+receipt = "json:/items/0/id"
+first_after = "300ms"
+repeat = ["100ms"]
+absence = "after:200ms"
+"#;
+
 /// A destination that promises nothing.
 pub const NOTHING_PROMISED: &str = r#"
 [contract."test"]
@@ -124,6 +140,16 @@ impl World {
         self.contract.push_str(&format!(
             "\n[operation.{operation:?}]\ndestination = \"fake\"\nrequest = {{ method = \"POST\", path = {path:?} }}\n\
              contract = \"test\"\nmeaning = \"Another one\"\nowner = \"tests\"\n{lines}\n"
+        ));
+    }
+
+    /// An operation `note.other` under the same contract, at a destination of its own.
+    pub fn elsewhere(&mut self, other: &Fake) {
+        self.contract.push_str(&format!(
+            "\n[destination.other]\nbase_url = {:?}\n[operation.\"note.other\"]\ndestination = \"other\"\n\
+             request = {{ method = \"POST\", path = \"/\" }}\ncontract = \"test\"\nmeaning = \"x\"\nowner = \"tests\"\n{}",
+            other.base_url(),
+            keyed("1s", "")
         ));
     }
 
