@@ -17,14 +17,14 @@ pub async fn run(path: &Path) -> Exit {
         eprintln!("{}: {unusable}", path.display());
         return Exit::ConfigRefused;
     }
-    say(&config.describe());
+    print::line(&config.describe());
     for warning in config.warnings() {
-        say(&format!("# ⚠ {warning}"));
+        print::line(&format!("# ⚠ {warning}"));
     }
     let mut sound = true;
     if let Some(path) = &config.dispatcher.journal {
         match look_at_journal(path) {
-            Ok(look) => say(&format!("# {}", said(look))),
+            Ok(look) => drop(print::line(&format!("# {}", said(look)))),
             Err(error) => {
                 eprintln!("{error}");
                 sound = false;
@@ -36,7 +36,7 @@ pub async fn run(path: &Path) -> Exit {
         set_up::patiently(ledger.check_schema()).await?;
         set_up::patiently(ledger.would_recognise()).await?;
         if ledger.is_pooled() {
-            say("# `database.url` leads through a connection pooler: statements are not prepared");
+            print::line("# `database.url` leads through a connection pooler: statements are not prepared");
         }
         if let Some(at) = set_up::bell(&config) {
             set_up::patiently(Bell::open(&at, &ledger)).await?;
@@ -46,7 +46,7 @@ pub async fn run(path: &Path) -> Exit {
     .await;
     match checked {
         Ok(()) if sound => {
-            say("configuration and database are in order");
+            print::line("configuration and database are in order");
             Exit::Done
         }
         Ok(()) => {
@@ -59,11 +59,6 @@ pub async fn run(path: &Path) -> Exit {
             set_up::exit_of(&error).unwrap_or(Exit::Failed)
         }
     }
-}
-
-/// Prints a line; that nobody reads it changes nothing about what is checked.
-fn say(line: &str) {
-    print::out(&format!("{line}\n"));
 }
 
 /// What was found of the journal.

@@ -186,8 +186,6 @@ impl Claimer {
         let took = Uptime::now().since(asked);
         let mut some = !claims.claimed.is_empty();
         let mut got = vec![0; shares.len()];
-        // An answer may have asked for patience while the claim was under way.
-        let still_open = self.pauses.open();
         let mut first: BTreeMap<(usize, Writes), Vec<(Claimed, Slot)>> = BTreeMap::new();
         for claimed in claims.claimed {
             let Some((at, stream)) = self.stream(&claimed.intent.operation, claimed.asked) else {
@@ -202,20 +200,24 @@ impl Claimer {
             let route = &self.roster.routes[stream.operation];
             let plan = next_step(&claimed.row, &route.operation.terms);
             if !matches!(plan, Plan::Conclude(_)) {
-                if still_open.is_closed(route.destination_index, route.operation_number) {
+                if self.pauses.closed_since(route, claimed.lease.asked_at) {
                     self.deliveries.hand_back(route, claimed, slot);
                     continue;
                 }
                 self.rates.spend(route.destination_index, route.operation_number);
             }
-            self.pauses.claimed(route.destination_index, &claimed.lease);
+            let lease_ends = claimed.lease.deadline.plus(self.settings.lease_margin);
+            self.pauses.claimed(route.destination_index, claimed.lease.asked_at, lease_ends);
             match Writes::first(&plan, &claimed, route) {
                 Some(writes) => first.entry((stream.operation, writes)).or_default().push((claimed, slot)),
                 None => self.deliveries.start(route, claimed, slot),
             }
         }
+        let mut unwritten = Ok(());
         for ((route, writes), held) in first {
-            self.deliveries.start_written(&self.roster.routes[route], writes, held);
+            let written = self.deliveries.start_written(&self.roster.routes[route], writes, held).await;
+            // A panic in it has let go of its slots, and its leases end.
+            unwritten = unwritten.and(written.unwrap_or(Ok(())));
         }
         let (mut hungry, mut partly) = (false, false);
         for next in claims.next_after {
@@ -232,6 +234,7 @@ impl Claimer {
                 partly |= more && !ate_all;
             }
         }
+        unwritten?;
         if claims.unplaced {
             some |= self.give_turns().await?;
         }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 use super::Stop;
 use super::delivery::{self, Outcome};
@@ -13,7 +14,7 @@ use super::pauses::Pauses;
 use super::route::Route;
 use super::slots::Slot;
 use crate::core::next_step::Plan;
-use crate::ledger::{Claimed, Ledger, Marked};
+use crate::ledger::{Claimed, Ledger, LedgerError, Marked};
 
 /// What every delivery needs.
 pub struct Deliveries {
@@ -29,8 +30,6 @@ pub struct Deliveries {
     pub health: Health,
     /// What could not be.
     pub journal: Journal,
-    /// Marks are written one statement at a time: there are few sessions, and claims and settles need them too.
-    pub marking: Mutex<()>,
 }
 
 /// What is written down before anything leaves.
@@ -69,33 +68,42 @@ impl Deliveries {
         tokio::spawn(async move { deliveries.learnt(outcome, slot).await });
     }
 
-    /// Writes down what must be durable before anything leaves, then carries out those claims where it is. The claims
-    /// don't wait for that.
-    pub fn start_written(self: &Arc<Self>, route: &Arc<Route>, writes: Writes, held: Vec<(Claimed, Slot)>) {
+    /// Writes down what must be durable before anything leaves, then carries out those claims where it is. Whoever claims
+    /// waits for that, so that what is claimed leaves at the pace at which it was; where nobody waits any more, it goes on
+    /// to its end all the same. The error is that of the writing.
+    pub fn start_written(
+        self: &Arc<Self>,
+        route: &Arc<Route>,
+        writes: Writes,
+        held: Vec<(Claimed, Slot)>,
+    ) -> JoinHandle<Result<(), LedgerError>> {
         let (deliveries, route) = (Arc::clone(self), Arc::clone(route));
         tokio::spawn(async move {
             let claims: Vec<Claimed> = held.iter().map(|(claimed, _)| claimed.clone()).collect();
             let written = async {
-                let _alone = deliveries.marking.lock().await;
                 match writes {
                     Writes::Send => deliveries.ledger.mark(&claims).await,
                     Writes::Cancel => deliveries.ledger.mark_cancels(&claims).await,
                 }
             };
             let written = tokio::select! {
-                written = written => written.unwrap_or_default(),
-                () = deliveries.stop.abandon.cancelled() => Marked::default(),
+                written = written => written,
+                () = deliveries.stop.abandon.cancelled() => Ok(Marked::default()),
             };
             for (mut claimed, slot) in held {
-                if written.contains(&claimed.intent.id) {
-                    claimed.row.cancel_sent |= writes == Writes::Cancel;
-                    deliveries.start(&route, claimed, slot);
-                } else {
-                    // Overtaken, or not known to be written: nothing leaves, and the row says so.
+                let is_written = written.as_ref().is_ok_and(|written| written.contains(&claimed.intent.id));
+                let closed = writes == Writes::Send && deliveries.pauses.closed_since(&route, claimed.lease.asked_at);
+                // Overtaken, or not known to be written, or an answer has asked for patience meanwhile: nothing leaves, and
+                // the row says so.
+                if !is_written || closed {
                     deliveries.hand_back(&route, claimed, slot);
+                    continue;
                 }
+                claimed.row.cancel_sent |= writes == Writes::Cancel;
+                deliveries.start(&route, claimed, slot);
             }
-        });
+            written.map(drop)
+        })
     }
 
     async fn carry_out(self: Arc<Self>, route: Arc<Route>, claimed: Claimed, slot: Slot) {

@@ -49,6 +49,13 @@ impl Found {
     fn is_well(&self) -> bool {
         self.claims.is_none() && self.settles.is_none() && self.slow == 0
     }
+
+    fn outage(&mut self, who: Who) -> &mut Option<Outage> {
+        match who {
+            Who::Claims => &mut self.claims,
+            Who::Settles => &mut self.settles,
+        }
+    }
 }
 
 /// The ledger's health. Shared.
@@ -73,14 +80,10 @@ impl Health {
         if found.is_well() && !error.is_stranger() {
             events::ledger_lost(error);
         }
-        let outage = match who {
-            Who::Claims => &mut found.claims,
-            Who::Settles => {
-                self.look_at(error);
-                &mut found.settles
-            }
-        };
-        let wait = outage.get_or_insert_with(Outage::begin).wait();
+        if who == Who::Settles {
+            self.look_at(error);
+        }
+        let wait = found.outage(who).get_or_insert_with(Outage::begin).wait();
         self.publish(&found);
         wait
     }
@@ -95,15 +98,17 @@ impl Health {
     /// The ledger answered `who`, and nothing that `who` has to write waits any more.
     pub fn well(&self, who: Who) {
         let mut found = self.lock();
-        let over = match who {
-            Who::Claims => found.claims.take(),
-            Who::Settles => found.settles.take(),
-        };
+        let over = found.outage(who).take();
         self.over(&found, over);
     }
 
     /// What becomes of what `who` asked. While it takes long nothing is claimed, and `hurry` is called once.
-    pub async fn unless_slow<T>(&self, who: Who, asked: impl Future<Output = T>, hurry: impl FnOnce()) -> T {
+    pub async fn unless_slow<T>(
+        &self,
+        who: Who,
+        asked: impl Future<Output = Result<T, LedgerError>>,
+        hurry: impl FnOnce(),
+    ) -> Result<T, LedgerError> {
         let mut asked = std::pin::pin!(asked);
         if let Ok(done) = tokio::time::timeout(who.slow(), &mut asked).await {
             return done;
@@ -118,9 +123,13 @@ impl Health {
             self.publish(&found);
         }
         hurry();
-        // Also where it is given up.
-        let _over = Slow(self);
-        asked.await
+        let mut slow = Slow { health: self, who, end: End::GivenUp };
+        let answer = asked.await;
+        slow.end = match &answer {
+            Err(error) if error.is_session() => End::Lost,
+            Ok(_) | Err(_) => End::Answered,
+        };
+        answer
     }
 
     /// Waits until no evidence waits to be written.
@@ -158,13 +167,36 @@ impl Health {
 }
 
 /// A claim or a settle that takes too long, until it is dropped.
-struct Slow<'a>(&'a Health);
+struct Slow<'a> {
+    health: &'a Health,
+    who: Who,
+    end: End,
+}
+
+/// How it ended.
+enum End {
+    Answered,
+    /// Its session did: the outage goes on.
+    Lost,
+    /// Nobody waits for it any more, and nothing is known.
+    GivenUp,
+}
 
 impl Drop for Slow<'_> {
     fn drop(&mut self) {
-        let mut found = self.0.lock();
+        let mut found = self.health.lock();
         found.slow -= 1;
         let over = if found.slow == 0 { found.slowness.take() } else { None };
-        self.0.over(&found, over);
+        match self.end {
+            End::Answered => self.health.over(&found, over),
+            End::GivenUp => self.health.publish(&found),
+            End::Lost => {
+                let outage = found.outage(self.who);
+                if outage.is_none() {
+                    *outage = Some(over.unwrap_or_else(Outage::begin));
+                }
+                self.health.publish(&found);
+            }
+        }
     }
 }

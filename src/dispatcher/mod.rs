@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{Mutex, Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::core::action::ActionId;
@@ -234,7 +234,6 @@ impl Dispatcher {
             stop: stop.clone(),
             health: health.clone(),
             journal: journal.clone(),
-            marking: Mutex::default(),
         };
         let claimer = Claimer {
             walk: Walk::new(slots.streams().len()),

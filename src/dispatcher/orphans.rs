@@ -23,6 +23,8 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 struct Asked {
     mark: ClaimMark,
     at: Uptime,
+    /// How long it may take until its leases have ended, from when the server has it.
+    time: Duration,
     /// When its leases have ended even where it was carried out at the last moment: then whoever finds its rows takes them.
     until: Uptime,
     /// When it is looked for next.
@@ -40,8 +42,8 @@ impl Orphans {
     /// A claim is asked for now, with leases of this length at most. Returns the mark to claim under.
     pub fn ask(&self, longest_lease: Duration) -> ClaimMark {
         let (mark, at) = (ClaimMark::new(), Uptime::now());
-        let until = at.plus(LONGEST_CLAIM).plus(longest_lease);
-        self.lock().push(Asked { mark, at, until, next: at, wait: SHORTEST_WAIT, lost: false });
+        let time = LONGEST_CLAIM.saturating_add(longest_lease);
+        self.lock().push(Asked { mark, at, time, until: at.plus(time), next: at, wait: SHORTEST_WAIT, lost: false });
         mark
     }
 
@@ -52,7 +54,10 @@ impl Orphans {
 
     /// No answer will come any more.
     pub fn lost(&self, mark: ClaimMark) {
-        self.lock().iter_mut().filter(|asked| asked.mark == mark).for_each(|asked| asked.lost = true);
+        for asked in self.lock().iter_mut().filter(|asked| asked.mark == mark) {
+            // What a proxy held back until now may reach the server now.
+            (asked.lost, asked.until) = (true, Uptime::now().plus(asked.time));
+        }
     }
 
     /// Those that no answer will come to any more.

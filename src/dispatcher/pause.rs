@@ -161,6 +161,11 @@ impl Standing {
         }
     }
 
+    /// Whether it has been paused since then, or wants patience: what was claimed by then is no probe either.
+    pub fn closed_since(&self, claimed_at: Uptime, now: Uptime) -> bool {
+        self.patient_until.is_some_and(|until| now < until) || self.now.is_some_and(|pause| claimed_at < pause.since)
+    }
+
     /// When it may take more than it does now; `None` where that is not a matter of time, as where its probe is due and
     /// nothing is there to probe with.
     pub fn opens_at(&self, now: Uptime) -> Option<Uptime> {

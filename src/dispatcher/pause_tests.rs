@@ -171,6 +171,21 @@ fn r15_a_probe_that_sends_nothing_leaves_its_turn_to_the_next() {
 }
 
 #[test]
+fn what_was_claimed_before_a_pause_began_finds_the_way_closed_and_a_probe_finds_it_open() {
+    let mut trial = Trial::new();
+    let before = trial.now;
+    trial.after(1.0).hears(trouble(Why::Credentials));
+    let wait = trial.probe_in();
+    trial.after(wait);
+    assert!(trial.standing.closed_since(before, trial.now), "although a probe would be due");
+    trial.claimed(trial.now);
+    assert!(!trial.standing.closed_since(trial.now, trial.now), "that is the probe");
+    trial.standing.be_patient(trial.now.plus(LEASE));
+    assert!(trial.standing.closed_since(trial.now, trial.now), "it asked for patience since");
+    assert!(!trial.standing.closed_since(trial.now, trial.now.plus(LEASE)));
+}
+
+#[test]
 fn a_probe_that_nothing_is_heard_of_is_over_with_its_lease() {
     let mut trial = Trial::new();
     trial.hears(trouble(Why::Credentials));

@@ -8,6 +8,7 @@ use tokio::sync::{Notify, watch};
 
 use super::delivery::Outcome;
 use super::pause::{Cause, Change, Pause, Standing, Why, Word};
+use super::route::Route;
 use super::slots::Open;
 use crate::clock::Uptime;
 use crate::core::action::Step;
@@ -15,7 +16,6 @@ use crate::core::contract::Scope;
 use crate::core::evidence::{Evidence, Finding};
 use crate::core::reason::Reason;
 use crate::core::retry::Dice;
-use crate::ledger::Lease;
 use crate::log::events;
 
 /// How each destination stands, by its number.
@@ -104,8 +104,16 @@ impl Pauses {
     }
 
     /// A claim for the destination has been made: where it is paused, that is the probe.
-    pub fn claimed(&self, destination: usize, lease: &Lease) {
-        self.lock().destinations[destination].claimed(lease.asked_at, lease.deadline);
+    pub fn claimed(&self, destination: usize, claimed_at: Uptime, lease_ends: Uptime) {
+        self.lock().destinations[destination].claimed(claimed_at, lease_ends);
+    }
+
+    /// Whether an answer that came after a claim was asked for has closed the way: then nothing of the claim leaves.
+    pub fn closed_since(&self, route: &Route, claimed_at: Uptime) -> bool {
+        let now = Uptime::now();
+        let standings = self.lock();
+        let patient = standings.operations[route.operation_number].is_some_and(|until| now < until);
+        patient || standings.destinations[route.destination_index].closed_since(claimed_at, now)
     }
 
     /// How long the destination has been paused within the last `age`, since this daemon was started.

@@ -75,13 +75,6 @@ pub struct Open {
     pub operations: Vec<u32>,
 }
 
-impl Open {
-    /// Whether nothing may leave for this destination, or of this operation.
-    pub fn is_closed(&self, destination: usize, operation: usize) -> bool {
-        self.destinations[destination] == 0 || self.operations[operation] == 0
-    }
-}
-
 /// What can be claimed: of each operation its sends, and what is asked about it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Stream {

@@ -10,11 +10,11 @@ use crate::ledger::{LedgerError, next_due_in};
 /// While more is due than slots are free: how long a claim waits for slots to come together.
 const COALESCE: Duration = Duration::from_millis(3);
 
-/// Nobody hears the bell while slots are waited for. Where streams that are not full could take what it rings for, that
-/// is borne for so long: slots that come faster than this are worth more than the way to the door and back.
-const DEAF: Duration = Duration::from_millis(20);
+/// Nobody hears the bell while slots or tokens are waited for. Where streams that are not full could take what it rings
+/// for, that is borne for so long: what comes faster than this is worth more than the way to the door and back.
+const DEAF: Duration = Duration::from_millis(5);
 
-/// Tokens that come within that time are waited for awake.
+/// Tokens that come within that time are waited for awake, where nothing else could be taken meanwhile.
 const TOKENS: Duration = Duration::from_millis(60);
 
 impl Claimer {
@@ -31,7 +31,7 @@ impl Claimer {
         }
         // More is due, and the next tokens are not far: not worth the door.
         let opens = self.opens_in();
-        if self.walk.hungry.contains(&true) && opens < TOKENS {
+        if self.walk.hungry.contains(&true) && opens < self.deaf_for() {
             tokio::select! {
                 () = tokio::time::sleep(opens) => {}
                 () = self.stop.drain.cancelled() => {}
@@ -52,6 +52,12 @@ impl Claimer {
             },
             Rest::Sleep => self.sleep(found.full).await,
         }
+    }
+
+    /// How long nobody need hear the bell.
+    fn deaf_for(&mut self) -> Duration {
+        let open = self.open();
+        if self.slots.room(&open).contains(&true) { DEAF } else { TOKENS }
     }
 
     /// Until something is due, the bell rings or there is another reason to look; `full`: or a slot is free.

@@ -48,6 +48,30 @@ async fn lookups_count_under_a_rate_and_a_slow_one_does_not_hold_up_another_dest
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn b41_while_tokens_are_waited_for_the_bell_is_heard_for_others() {
+    let mut world = World::new().await;
+    // Nothing but the bell, or the next token in nearly 60 ms, wakes it.
+    world.dispatcher = "poll_interval = \"10s\"".into();
+    world.destination = "rate = \"17/s burst 1\"".into();
+    let other = Fake::start().await.expect("another destination");
+    world.elsewhere(&other);
+    world.enqueue_many("n", 200).await;
+    let _daemon = world.daemon().await;
+    for n in 1..=24 {
+        world.fake.wait_seen(world.fake.tally().requests + 1).await.expect("a token");
+        // The claims have seen to what came of it.
+        tokio::time::sleep(Duration::from_millis(25)).await;
+        world.db.enqueue("note.other", "{}", &n.to_string()).await;
+        other.wait_effects(n).await.expect("sent");
+    }
+    let tokens: Vec<SystemTime> = world.fake.seen().iter().map(|seen| seen.at).collect();
+    let apart = |a: SystemTime, b: SystemTime| a.duration_since(b).unwrap_or_else(|before| before.duration());
+    let alone = |at: SystemTime| tokens.iter().all(|token| apart(*token, at) >= Duration::from_millis(15));
+    let alone = other.seen().iter().filter(|seen| alone(seen.at)).count();
+    assert!(alone >= 6, "all but {alone} of 24 left together with a token that is not theirs");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn b76_a_gap_that_the_contract_wants_is_kept_between_requests() {
     let mut world = World::new().await;
     world.contract.push_str("\n[contract.test.pace]\nmin_gap = \"150ms\"\n");

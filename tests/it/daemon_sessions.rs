@@ -278,3 +278,23 @@ async fn b83_a_claim_that_is_not_answered_is_told_once_and_so_is_its_answer() {
     let lost = lines_of(&daemon.log(), "ledger lost");
     assert!(lost.len() == 1 && lost[0].to_string().contains("no answer to a claim"), "{lost:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b83_a_slow_claim_whose_session_breaks_is_one_outage() {
+    let (mut world, _cluster, admin) = own_server().await;
+    let proxy = Proxy::start(&world.url).await.expect("a way");
+    world.url = proxy.url.clone();
+    let daemon = world.daemon().await;
+    proxy.hold_answers_with("note.publish");
+    enqueue(&admin, 0..3).await;
+    daemon.logged("ledger lost", SOON).await.expect("told");
+    // What waits is lost.
+    proxy.cut();
+    proxy.let_go();
+    daemon.logged("ledger back", SOON).await.expect("told");
+    until_count(&admin, DONE, 3).await;
+    let told = |message| lines_of(&daemon.log(), message).len();
+    assert_eq!((told("ledger lost"), told("ledger back")), (1, 1));
+    let unknown = "select count(*) from outbox.attempt where verdict = 'outcome_unknown'";
+    assert_eq!((world.fake.duplicates(), count(&admin, unknown).await), (0, 0), "nothing of the lost claim was sent");
+}
