@@ -22,7 +22,7 @@ pub struct Options {
     /// Send it anew instead of giving it up
     #[arg(long, requires = "did_not_happen", conflicts_with_all = ["happened", "send_again"])]
     retry: bool,
-    /// Send it again, whatever happened: under the same key, and it may happen twice
+    /// Send it once more, whatever happened: under the same key, and it may happen twice
     #[arg(long, group = "decision")]
     send_again: bool,
     #[command(flatten)]

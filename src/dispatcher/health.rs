@@ -43,6 +43,8 @@ struct Found {
     /// Claims and settles that take too long, and since when any does.
     slow: u32,
     slowness: Option<Outage>,
+    /// What was said last.
+    error: String,
 }
 
 impl Found {
@@ -80,12 +82,21 @@ impl Health {
         if found.is_well() && !error.is_stranger() {
             events::ledger_lost(error);
         }
+        found.error = error.to_string();
         if who == Who::Settles {
             self.look_at(error);
         }
         let wait = found.outage(who).get_or_insert_with(Outage::begin).wait();
         self.publish(&found);
         wait
+    }
+
+    /// How long it has been lost, where that is `long` or longer, and what was said last.
+    pub fn lost_for(&self, long: Duration) -> Option<(Duration, String)> {
+        let found = self.lock();
+        let outages = [&found.claims, &found.settles, &found.slowness];
+        let lasted = outages.into_iter().flatten().map(Outage::lasted).max()?;
+        (lasted >= long).then(|| (lasted, found.error.clone()))
     }
 
     /// After such an error of a settle's the claims ask whether this is still our ledger.
@@ -115,9 +126,11 @@ impl Health {
         }
         {
             let mut found = self.lock();
+            let error = format!("no answer to a {} for {} s", who.asks_for(), who.slow().as_secs());
             if found.is_well() {
-                events::ledger_lost(&format!("no answer to a {} for {} s", who.asks_for(), who.slow().as_secs()));
+                events::ledger_lost(&error);
             }
+            found.error = error;
             found.slow += 1;
             found.slowness.get_or_insert_with(Outage::begin);
             self.publish(&found);

@@ -198,6 +198,7 @@ impl Dispatcher {
         let lines = tokio::spawn(stats::run(
             self.ledger.clone(),
             Arc::clone(&self.tally),
+            health.clone(),
             self.settings.stats_interval,
             stop.drain.clone(),
         ));

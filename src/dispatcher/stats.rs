@@ -5,19 +5,23 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use super::health::Health;
 use super::tally::Tally;
 use crate::clock::Uptime;
 use crate::ledger::Ledger;
 use crate::log::events;
 
-/// Writes a line every `interval` until the drain begins. Where the ledger doesn't answer, there is no line: that it
-/// is lost is said elsewhere.
-pub async fn run(ledger: Ledger, tally: Arc<Tally>, interval: Duration, drain: CancellationToken) {
+/// Writes a line every `interval` until the drain begins: the figures, or that the ledger is still lost.
+pub async fn run(ledger: Ledger, tally: Arc<Tally>, health: Health, interval: Duration, drain: CancellationToken) {
     let (mut before, mut since, mut short) = (tally.deliveries(), Uptime::now(), false);
     loop {
         tokio::select! {
             () = tokio::time::sleep(interval) => {}
             () = drain.cancelled() => return,
+        }
+        if let Some((lasted, error)) = health.lost_for(interval) {
+            events::ledger_still_lost(lasted, &error);
+            continue;
         }
         let (missing, pool_size) = ledger.sessions_missing();
         if missing > 0 && !std::mem::replace(&mut short, true) {

@@ -132,6 +132,11 @@ pub fn ledger_lost(error: &dyn Display) {
     warn!(error = %error, "ledger lost");
 }
 
+/// It has not come back: nothing has been claimed or sent all the time.
+pub fn ledger_still_lost(lost: Duration, error: &str) {
+    error!(lost_ms = ms(lost), error, "ledger still lost");
+}
+
 /// The ledger is back.
 pub fn ledger_back(lost: Duration, tries: u32) {
     info!(lost_ms = ms(lost), tries, "ledger back");
