@@ -72,6 +72,27 @@ async fn r21_what_did_not_happen_is_closed_and_can_be_tried_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn r21_one_decision_about_several_is_recorded_of_each_and_what_is_refused_of_one_stops_no_other() {
+    let world = World::new().await;
+    let (first, last) = (held(&world, "n-1").await, held(&world, "n-3").await);
+    let free = world.enqueue("n-2").await;
+    let [a, b, c] = [first, free, last].map(|action| action.to_string());
+    let by = ["--by", "ann", "--reason", "their outage is over"];
+    let said = world.says(&[&["resolve", &a, &b, &c, "--send-again"][..], &by].concat()).await;
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.starts_with(&format!("{b}: refused: action {b}: it is pending")), "{said:?}");
+    for action in [&a, &c] {
+        assert!(said.out.contains(&format!("{action}: Recorded that it is to be sent again. ")), "{said:?}");
+    }
+    for (action, label) in [(first, "awaiting_resend"), (free, "pending"), (last, "awaiting_resend")] {
+        assert_eq!(world.standing(action).await.label, label);
+    }
+    let said = world.says(&[&["resolve", &a, &c, "--happened", "--receipt", "r"][..], &by].concat()).await;
+    let refused = said.refused();
+    assert!(refused.contains("one action at a time"), "one effect has one receipt: {refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn r21_what_is_to_be_sent_again_stays_in_doubt_and_is_sent() {
     let world = World::new().await;
     let action = held(&world, "n-1").await;

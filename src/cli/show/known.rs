@@ -153,7 +153,7 @@ fn next(view: &View<'_>, what: &str) -> String {
 fn pending(view: &View<'_>) -> String {
     let story = view.story;
     if story.stop().is_some() {
-        return "It is not sent; the next worker closes it.".to_owned();
+        return "It is not sent; the next daemon that has its operation closes it.".to_owned();
     }
     if let Some(waits) = queue::waits(story) {
         return waits;
