@@ -115,18 +115,14 @@ impl Ledger {
         for row in &rows {
             let claim = AttemptId(row.try_get("claim")?);
             let Some(ours) = missing.iter().find(|s| s.row.attempt == claim) else { continue };
-            let holder: Option<Uuid> = row.try_get("attempt_id")?;
-            let our_fence = row.try_get::<_, i64>("fence")? == ours.fence.0;
             let held = row.try_get::<_, &str>("state")? == State::Dispatching.as_str()
-                && our_fence
-                && holder == Some(ours.row.attempt.0);
-            // What tried nothing leaves nothing in the history. Nobody has claimed the row since, and nobody holds it.
-            let left_by_us = our_fence && holder.is_none() && ours.history.is_none();
+                && row.try_get::<_, i64>("fence")? == ours.fence.0
+                && row.try_get::<_, Option<Uuid>>("attempt_id")? == Some(ours.row.attempt.0);
             let doubt_since: Option<Timestamp> = row.try_get("doubt_since")?;
             let doubt_attempt: Option<Uuid> = row.try_get("doubt_attempt")?;
             standing.insert(
                 claim,
-                if left_by_us || row.try_get("settled_before")? {
+                if row.try_get("settled_before")? {
                     Standing::SettledBefore
                 } else if held {
                     let now = Row {

@@ -94,16 +94,6 @@ async fn b52_a_settle_whose_answer_was_lost_is_known_to_have_been_written() {
 }
 
 #[tokio::test]
-async fn b52_so_is_one_that_tried_nothing_and_left_no_history() {
-    let db = Database::new().await;
-    let (ledger, claimed) = held(&db).await;
-    let told = Settlement { history: None, ..accepted(&claimed) };
-    assert_eq!(ledger.settle(std::slice::from_ref(&told)).await.unwrap().len(), 1);
-    assert_eq!(standing(&ledger, &told).await, Standing::SettledBefore);
-    assert_eq!(standing(&ledger, &accepted(&claimed)).await, Standing::Overtaken, "evidence would be in the history");
-}
-
-#[tokio::test]
 async fn b52_a_lapse_in_the_history_is_not_a_settle_that_was_written_before() {
     let db = Database::new().await;
     db.enqueue(NOTE, "{}", "k").await;
