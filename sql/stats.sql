@@ -1,7 +1,7 @@
 -- Counts of open rows, for the stats line. Reads no closed row.
 --
 -- $1 bigint the most rows that are counted of each index, so that a large backlog costs a bounded time
--- Rows: one. Index: delivery_due, of delivery_held what is held, and of delivery_waiting what waits in a serial queue.
+-- Rows: one. Index: delivery_due, and of delivery_held what is held: rows that wait in a serial queue are none of these.
 with open as (
   (select d.state, d.step, d.due_at, d.doubt_since from outbox.delivery d
     where d.due_at is not null and (d.lane is null or d.turn) limit $1)
@@ -16,8 +16,6 @@ select
   count(*) filter (where state = 'dispatching') as in_flight,
   count(*) filter (where state = 'outcome_unknown') as unknown,
   count(*) filter (where step = 'review') as review,
-  (select count(*) from (select from outbox.delivery d
-    where d.lane is not null and not d.turn and d.closed_at is null limit $1) w) as parked,
   coalesce(extract(epoch from statement_timestamp() - min(due_at) filter (
     where state <> 'dispatching' and due_at <= statement_timestamp())) * 1000, 0)::bigint as oldest_due_ms,
   coalesce(extract(epoch from statement_timestamp() - min(doubt_since)) * 1000, 0)::bigint as oldest_unknown_ms

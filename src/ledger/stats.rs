@@ -10,7 +10,7 @@ const STATS: &str = include_str!("../../sql/stats.sql");
 const OVERDUE_ELSEWHERE: &str = include_str!("../../sql/overdue_elsewhere.sql");
 const NEXT_DUE: &str = include_str!("../../sql/next_due.sql");
 
-/// The most rows counted of each of the three indexes.
+/// The most rows counted of each of the two indexes.
 const COUNTED_AT_MOST: i64 = 200_000;
 
 /// Open rows by what they wait for.
@@ -28,8 +28,6 @@ pub struct OpenRows {
     pub unknown: i64,
     /// Held for a person.
     pub review: i64,
-    /// Waiting for their turn in a serial queue.
-    pub parked: i64,
     /// How long the oldest due row has been due, milliseconds; 0 where none is.
     pub oldest_due_ms: i64,
     /// How long the oldest doubt has lasted, milliseconds; 0 where there is none.
@@ -48,7 +46,6 @@ impl Ledger {
             in_flight: row.try_get("in_flight")?,
             unknown: row.try_get("unknown")?,
             review: row.try_get("review")?,
-            parked: row.try_get("parked")?,
             oldest_due_ms: row.try_get("oldest_due_ms")?,
             oldest_unknown_ms: row.try_get("oldest_unknown_ms")?,
         })

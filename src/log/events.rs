@@ -81,7 +81,6 @@ pub fn stats(stats: &Stats) {
         in_flight = open.in_flight,
         unknown = open.unknown,
         review = open.review,
-        parked = open.parked,
         oldest_due_ms = open.oldest_due_ms,
         oldest_unknown_ms = open.oldest_unknown_ms,
         "stats"

@@ -88,7 +88,6 @@ async fn a_life_from_start_to_stop_is_told_with_its_known_fields() {
                 "in_flight",
                 "unknown",
                 "review",
-                "parked",
                 "oldest_due_ms",
                 "oldest_unknown_ms",
             ],
