@@ -70,7 +70,7 @@ impl Deliveries {
 
     /// Writes down what must be durable before anything leaves, then carries out those claims where it is. Whoever claims
     /// waits for that, so that what is claimed leaves at the pace at which it was; where nobody waits any more, it goes on
-    /// to its end all the same. The error is that of the writing.
+    /// to its end all the same. The error is that of the writing, unless somebody has locked those rows.
     pub fn start_written(
         self: &Arc<Self>,
         route: &Arc<Route>,
@@ -102,7 +102,10 @@ impl Deliveries {
                 claimed.row.cancel_sent |= writes == Writes::Cancel;
                 deliveries.start(&route, claimed, slot);
             }
-            written.map(drop)
+            match written {
+                Err(error) if !error.passes() => Err(error),
+                Ok(_) | Err(_) => Ok(()),
+            }
         })
     }
 
