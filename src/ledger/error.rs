@@ -218,7 +218,7 @@ fn fix(sqlstate: &str) -> &'static str {
         // insufficient_privilege
         "42501" => {
             "; deploy/roles.sql has the roles to grant: outbox_dispatcher for `outboxd run`, `check` and `prune`, \
-             outbox_operator for the commands of a person"
+             outbox_operator for the commands of a person; bodies are for the schema's owner alone"
         }
         _ => "",
     }

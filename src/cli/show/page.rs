@@ -30,7 +30,9 @@ pub fn page(view: &View<'_>, screen: Screen) -> String {
             let _ = writeln!(out, "\nBody {} bytes, sha256 {}; show it with --body", grouped(body.bytes), body.sha256);
         }
         Some(Content { body: None, .. }) => {}
-        None => out.push_str("\nThis role may not read what is in it: params, headers, body.\n"),
+        None => {
+            out.push_str("\nThis role may not read what is in it (params, headers, body); the schema's owner may.\n")
+        }
     }
     out
 }
