@@ -17,10 +17,12 @@
 //!    them (`sql/claim.sql`, [`ledger`]). A claim adds one to the row's fence, mints an attempt id, takes a lease in
 //!    database time, and is durable before anything leaves. A send that lapsed becomes doubt in the same statement.
 //! 3. [`core::next_step`] says what to do with the row: send it, ask whether it took effect, cancel it by its key, or
-//!    conclude from what is known, where it must not be sent any more or a proof is already waiting.
-//! 4. A [`destination`] builds the request from the operation's templates and the contract, counts every byte that leaves, and comes back with
-//!    [`Evidence`](core::evidence::Evidence): never an error, since "no answer" is a fact too. The contract says what an
-//!    answer means.
+//!    conclude from what is known, where it must not be sent any more or a proof is already waiting. Each claim is carried
+//!    out in a task of its own (`dispatcher::deliveries`); where an answer has closed the way since it was asked for, it is
+//!    handed back.
+//! 4. A [`destination`] builds the request from the operation's templates and the contract, counts every byte that leaves,
+//!    and comes back with [`Evidence`](core::evidence::Evidence): never an error, since "no answer" is a fact too. The
+//!    contract says what an answer means.
 //! 5. [`core::decide`] turns row, evidence and terms into a [`Transition`](core::decide::Transition). Where the outcome
 //!    is unknown, [`core::ladder`] picks the first thing that the contract makes possible now.
 //! 6. The settler writes transitions down in batches (`sql/settle.sql`), each only if fence, attempt id and doubt are
