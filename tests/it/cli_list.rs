@@ -1,5 +1,7 @@
 //! `outboxd list`, `review` and `status`: what they count and in which order, and what that costs.
 
+use std::time::Duration;
+
 use outboxd::core::evidence::Evidence;
 use serde_json::Value;
 use uuid::Uuid;
@@ -78,7 +80,11 @@ async fn an_action_is_found_by_its_retry_key_whoever_it_belongs_to_and_after_it_
     let enqueue = |key: &str, operation: &str, tenant: &str| {
         let sql = format!("select action_id from outbox.enqueue('{operation}', '{{}}', '{key}', tenant => '{tenant}')");
         let db = &world.db;
-        async move { db.one::<Uuid>(&sql, &[]).await }
+        async move {
+            // Ids are in the order of their milliseconds.
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            db.one::<Uuid>(&sql, &[]).await
+        }
     };
     let of_acme = enqueue("order-4711", NOTE, "acme").await;
     let of_birch = enqueue("order-4711", NOTE, "birch").await;
