@@ -113,9 +113,9 @@ mod tests {
 
     #[tokio::test]
     async fn patience_grows_with_each_silence_whatever_is_answered_meanwhile() {
-        let trust = Trust::new(Duration::from_millis(20));
+        let trust = Trust::new(Duration::from_millis(200));
         let opened = stopwatch();
-        for patience in [20, 40, 80] {
+        for patience in [200, 400, 800] {
             assert_eq!(trust.patience(stopwatch()), Duration::from_millis(patience));
             let silence = trust.answer(std::future::pending::<Result<(), Error>>()).await.expect_err("no answer");
             let silence = LedgerError::from(silence);
@@ -128,10 +128,10 @@ mod tests {
 
     #[tokio::test]
     async fn silences_at_once_count_as_one() {
-        let trust = Trust::new(Duration::from_millis(20));
+        let trust = Trust::new(Duration::from_millis(200));
         let silence = || trust.answer(std::future::pending::<Result<(), Error>>());
         assert!(matches!(tokio::join!(silence(), silence(), silence()), (Err(_), Err(_), Err(_))));
-        assert_eq!(trust.patience(stopwatch()), Duration::from_millis(40));
+        assert_eq!(trust.patience(stopwatch()), Duration::from_millis(400));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use outboxd::core::target::Secret;
 use outboxd::ledger;
 use outboxd::proving::cluster::{Cluster, ClusterOptions};
+use outboxd::proving::daemon::Daemon;
 use outboxd::proving::fake::{Behaviour, Gate};
 use outboxd::proving::session;
 use tokio::net::{TcpListener, TcpStream};
@@ -260,9 +261,9 @@ async fn b44_a_session_that_says_nothing_any_more_is_given_up_and_another_one_as
     until_count(&admin, sessions, 1).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn b83_a_claim_that_is_not_answered_is_told_once_and_so_is_its_answer() {
-    let (mut world, _cluster, admin) = own_server().await;
+/// A daemon whose claims are not answered, and which has said so.
+async fn unanswered() -> (World, Cluster, Client, Proxy, Daemon) {
+    let (mut world, cluster, admin) = own_server().await;
     let proxy = Proxy::start(&world.url).await.expect("a way");
     world.url = proxy.url.clone();
     let daemon = world.daemon().await;
@@ -271,30 +272,33 @@ async fn b83_a_claim_that_is_not_answered_is_told_once_and_so_is_its_answer() {
     enqueue(&admin, 0..3).await;
     daemon.logged("ledger lost", SOON).await.expect("told");
     assert_eq!(world.fake.seen().len(), 0);
-    proxy.let_go();
+    (world, cluster, admin, proxy, daemon)
+}
+
+/// It goes on, and the whole was one outage.
+async fn goes_on(world: &World, admin: &Client, daemon: &Daemon) {
     daemon.logged("ledger back", SOON).await.expect("told");
-    until_count(&admin, DONE, 3).await;
+    until_count(admin, DONE, 3).await;
     assert_eq!((world.fake.effects().len(), world.fake.duplicates()), (3, 0));
-    let lost = lines_of(&daemon.log(), "ledger lost");
-    assert!(lost.len() == 1 && lost[0].to_string().contains("no answer to a claim"), "{lost:?}");
+    let (lost, back) = (lines_of(&daemon.log(), "ledger lost"), lines_of(&daemon.log(), "ledger back"));
+    assert_eq!((lost.len(), back.len()), (1, 1), "{lost:?} {back:?}");
+    assert!(lost[0].to_string().contains("no answer to a claim"), "{lost:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn b83_a_claim_that_is_not_answered_is_told_once_and_so_is_its_answer() {
+    let (world, _cluster, admin, proxy, daemon) = unanswered().await;
+    proxy.let_go();
+    goes_on(&world, &admin, &daemon).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn b83_a_slow_claim_whose_session_breaks_is_one_outage() {
-    let (mut world, _cluster, admin) = own_server().await;
-    let proxy = Proxy::start(&world.url).await.expect("a way");
-    world.url = proxy.url.clone();
-    let daemon = world.daemon().await;
-    proxy.hold_answers_with("note.publish");
-    enqueue(&admin, 0..3).await;
-    daemon.logged("ledger lost", SOON).await.expect("told");
+    let (world, _cluster, admin, proxy, daemon) = unanswered().await;
     // What waits is lost.
     proxy.cut();
     proxy.let_go();
-    daemon.logged("ledger back", SOON).await.expect("told");
-    until_count(&admin, DONE, 3).await;
-    let told = |message| lines_of(&daemon.log(), message).len();
-    assert_eq!((told("ledger lost"), told("ledger back")), (1, 1));
+    goes_on(&world, &admin, &daemon).await;
     let unknown = "select count(*) from outbox.attempt where verdict = 'outcome_unknown'";
-    assert_eq!((world.fake.duplicates(), count(&admin, unknown).await), (0, 0), "nothing of the lost claim was sent");
+    assert_eq!(count(&admin, unknown).await, 0, "nothing of the lost claim was sent");
 }

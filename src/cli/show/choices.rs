@@ -160,7 +160,7 @@ fn send_again(view: &View<'_>) -> Choice {
     };
     Choice {
         name: "send_again",
-        says: "Send it again, once more, whatever happened.",
+        says: "Send it once more, whatever happened.",
         verdict,
         command: command(view, "resolve", "--send-again"),
     }

@@ -46,7 +46,7 @@ You may decide
     outboxd resolve 0197c0de-6a1e-7c3b-9f0e-2d5d1c1f7a55 --did-not-happen --by YOU --reason WHY
     If that is wrong, it has happened although the ledger says that it has not. With --retry it is
     sent anew and, if that is wrong, happens twice.
-  Send it again, once more, whatever happened.
+  Send it once more, whatever happened.
     outboxd resolve 0197c0de-6a1e-7c3b-9f0e-2d5d1c1f7a55 --send-again --by YOU --reason WHY
     You accept that it may happen twice.
 
@@ -122,7 +122,7 @@ fn r21_after_a_cancel_by_key_nothing_may_be_sent_under_it() {
         &[
             "the key is spent, and nothing may be sent under it",
             "cancel by key sent",
-            "Send it again, once more, whatever happened. Not possible: a cancel by its key has been sent",
+            "Send it once more, whatever happened. Not possible: a cancel by its key has been sent",
             "It is held for a person: it was confirmed although a cancel by its key had been sent.",
         ],
         &["--send-again"],
